@@ -448,3 +448,46 @@ def test_contents_in_a_file_that_leads_to_itself_are_refused(tmp_path: Path, cap
     (tmp_path / "w.bin").symlink_to("w.bin")
     assert opt([str(path)]) == 1
     assert "'w.bin' cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "attributes", "words"),
+    [
+        ("Dropout", 6, {}, "its attribute 'is_test' is 0"),
+        ("BatchNormalization", 6, {}, "its attribute 'is_test' is 0"),
+        ("BatchNormalization", 7, {"spatial": 0}, "its attribute 'spatial' is 0"),
+        ("LSTM", 14, {}, "its attribute 'hidden_size' is missing"),
+    ],
+)
+def test_first_forms_that_train_are_refused(
+    op: str, opset: int, attributes: dict[str, Any], words: str
+) -> None:
+    count = {"Dropout": 1, "BatchNormalization": 5, "LSTM": 3}[op]
+    inputs = {f"x{place}": floats(2, 2, 2) if place == 0 else floats(2) for place in range(count)}
+    text = refusal(network([helper.make_node(op, [*inputs], ["y"], **attributes)], inputs, opset=opset))
+    assert words in text
+
+
+def test_unpooling_into_given_sizes() -> None:
+    """Positions count in the tensor that the windows imply, as in the suite of onnx."""
+    x, places = floats(1, 1, 2, 2), np.array([[[[5, 7], [13, 15]]]])
+    node = helper.make_node("MaxUnpool", ["x", "i", "s"], ["y"], kernel_shape=[2, 2], strides=[2, 2])
+    model = network([node], {"x": x}, {"i": places, "s": np.array([1, 1, 5, 5])})
+    expected = np.zeros((5, 5), np.float32)
+    expected[1:4:2, 1:4:2] = x[0, 0]
+    assert np.array_equal(results(model, {"x": x})[0][0, 0], expected)
+
+
+def test_nodes_with_tensors_without_elements() -> None:
+    x, none = floats(3), np.zeros((0, 1), np.int64)
+    scatter = helper.make_node("ScatterND", ["x", "i", "u"], ["y"])
+    model = network([scatter], {"x": x}, {"i": none, "u": np.zeros(0, np.float32)})
+    assert np.array_equal(results(model, {"x": x})[0], x)
+    total = helper.make_node("ReduceLogSumExp", ["e"], ["t"], keepdims=0)
+    model = network(
+        [total, helper.make_node("Max", ["x", "t"], ["y"])], {"x": x}, {"e": np.zeros(0, np.float32)}
+    )
+    assert np.array_equal(results(model, {"x": x})[0], x)
+    product = helper.make_node("MatMul", ["a", "b"], ["y"], name="n")
+    model = network([product], {"a": np.zeros((2, 0), np.float32), "b": x[None][:0]})
+    assert results(model, {})[0].tolist() == [[0.0] * 3] * 2

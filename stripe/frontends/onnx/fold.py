@@ -86,8 +86,7 @@ def infer(
     )
     first = next((value.type for value in inputs if isinstance(value, TensorValue)), None)
     check_attributes(node, schema, None if first is None else len(first.sizes))
-    sizes = [value.type.sizes if isinstance(value, TensorValue) else None for value in inputs]
-    known = result_sizes(node, sizes) if schema.domain == "" else None
+    known = result_sizes(node, inputs) if schema.domain == "" else None
     inferring = _with_inference(schema)
     try:
         found = (

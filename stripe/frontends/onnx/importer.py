@@ -166,7 +166,8 @@ class GraphScope:
             for value in inputs
         )
         has_template = self.writer.library.has(node)
-        if constant and (is_evaluated(node, schema) or not has_template):
+        empty = any(isinstance(value, TensorValue) and value.type.count == 0 for value in inputs[:1])
+        if constant and (is_evaluated(node, schema) or not has_template or empty):
             try:
                 return self._folded(node, schema, inputs)
             except Unsupported:  # a form that the evaluator lacks

@@ -58,10 +58,28 @@ _AXIS = frozenset(
 """Operators whose `axis` is a dimension of their first input."""
 
 
+_NEEDED: Mapping[str, Sequence[str]] = dict.fromkeys(("GRU", "LSTM", "RNN"), ("hidden_size",))
+"""Attributes without a default on which the sizes of results depend."""
+
+
 def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> None:
     """Raises Unsupported for an attribute whose value means nothing; `rank` is that of the first input."""
     if schema.domain != "":
         return
+    given = {attribute.name for attribute in node.attribute}
+    for name in _NEEDED.get(schema.name, ()):
+        if name not in given:
+            raise Unsupported(f"its attribute '{name}' is missing", "give it to the node")
+    if "is_test" in schema.attributes and not any(
+        item.name == "is_test" and item.i for item in node.attribute
+    ):
+        raise Unsupported("its attribute 'is_test' is 0, as in training", "give it the value 1")
+    if schema.name == "BatchNormalization" and any(
+        item.name == "spatial" and not item.i for item in node.attribute
+    ):
+        raise Unsupported(
+            "its attribute 'spatial' is 0", "convert the model to opset 9, which has no such form"
+        )
     for attribute in node.attribute:
         name = attribute.name
         numbers = [attribute.i] if attribute.type == AttributeProto.INT else list(attribute.ints)

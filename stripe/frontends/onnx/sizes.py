@@ -2,61 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
+import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from stripe.frontends.onnx.control import Unsupported
+from stripe.frontends.onnx.values import TensorValue, Value
 
-Sizes = tuple[int, ...]
+Sizes: TypeAlias = tuple[int, ...]
+Given: TypeAlias = Mapping[str, AttributeProto]
 
 
-def result_sizes(node: NodeProto, sizes: Sequence[Sizes | None]) -> Sizes | None:
-    """The sizes of the results of a node by those of its inputs; None for those that onnx infers."""
-    given = {attribute.name: attribute for attribute in node.attribute}
-    if not sizes or (first := sizes[0]) is None:
+def result_sizes(node: NodeProto, inputs: Sequence[Value]) -> Sizes | None:
+    """The sizes of the results of a node by its inputs; None for those that onnx infers."""
+    rule = _RULES.get(node.op_type)
+    if rule is None or not inputs or not isinstance(inputs[0], TensorValue):
         return None
-    match node.op_type:
-        case "GroupNormalization" | "MeanVarianceNormalization":
-            return first
-        case "MaxPool" | "AveragePool" | "LpPool" if "ceil_mode" in given and given["ceil_mode"].i:
-            return _pooled(first, given)
-        case "ConvTranspose" if _text(given, "auto_pad").startswith("SAME") and "output_shape" not in given:
-            steps = _numbers(given, "strides", len(first) - 2, 1)
-            filters = sizes[1] if len(sizes) > 1 else None
-            if filters is None or len(filters) < 2 or len(steps) != len(first) - 2:
-                return None
-            groups = given["group"].i if "group" in given else 1
-            wide = (size * step for size, step in zip(first[2:], steps, strict=True))
-            return (first[0], filters[1] * groups, *wide)
-        case "Slice" if "starts" in given and "ends" in given:
-            starts, ends = list(given["starts"].ints), list(given["ends"].ints)
-            axes = list(given["axes"].ints) if "axes" in given else list(range(len(starts)))
-            if not len(starts) == len(ends) == len(axes) or any(
-                not -len(first) <= a < len(first) for a in axes
-            ):
-                return None
-            found = list(first)
-            for axis, start, end in zip(axes, starts, ends, strict=True):
-                found[axis] = len(range(first[axis])[start:end])
-            return tuple(found)
-        case "GatherND":
-            places = sizes[1] if len(sizes) > 1 else None
-            batch = given["batch_dims"].i if "batch_dims" in given else 0
-            if not places or not 0 <= batch < len(places) or not 0 < places[-1] <= len(first) - batch:
-                return None
-            if places[:batch] != first[:batch]:
-                raise Unsupported(
-                    f"its batches are {places[:batch]} and {first[:batch]}",
-                    "give the indices the batches of the data",
-                )
-            return (*places[:-1], *first[batch + places[-1] :])
-        case _:
-            return None
+    given = {attribute.name: attribute for attribute in node.attribute}
+    return rule(inputs[0].type.sizes, given, inputs)
 
 
-def _pooled(sizes: Sizes, given: dict[str, AttributeProto]) -> Sizes | None:
+def _transposed(sizes: Sizes, given: Given, inputs: Sequence[Value]) -> Sizes | None:
+    """`SAME_UPPER` and `SAME_LOWER`: `output_padding` adds nothing."""
+    steps = _numbers(given, "strides", len(sizes) - 2, 1)
+    filters = _sizes_of(inputs, 1)
+    same = _text(given, "auto_pad").startswith("SAME") and "output_shape" not in given
+    if not same or filters is None or len(filters) < 2 or len(steps) != len(sizes) - 2:
+        return None
+    groups = given["group"].i if "group" in given else 1
+    return (
+        sizes[0],
+        filters[1] * groups,
+        *(size * step for size, step in zip(sizes[2:], steps, strict=True)),
+    )
+
+
+def _sliced(sizes: Sizes, given: Given, _: Sequence[Value]) -> Sizes | None:
+    """The form with attributes; bounds may lie beyond the tensor."""
+    starts, ends = _numbers(given, "starts", 0, 0), _numbers(given, "ends", 0, 0)
+    axes = _numbers(given, "axes", 0, 0) or list(range(len(starts)))
+    legal = len(starts) == len(ends) == len(axes) and all(-len(sizes) <= axis < len(sizes) for axis in axes)
+    if not starts or not legal:
+        return None
+    found = list(sizes)
+    for axis, start, end in zip(axes, starts, ends, strict=True):
+        found[axis] = len(range(sizes[axis])[start:end])
+    return tuple(found)
+
+
+def _gathered(sizes: Sizes, given: Given, inputs: Sequence[Value]) -> Sizes | None:
+    places = _sizes_of(inputs, 1)
+    batch = given["batch_dims"].i if "batch_dims" in given else 0
+    if not places or not 0 <= batch < len(places) or not 0 < places[-1] <= len(sizes) - batch:
+        return None
+    if places[:batch] != sizes[:batch]:
+        reason = f"its batches are {places[:batch]} and {sizes[:batch]}"
+        raise Unsupported(reason, "give the indices the batches of the data")
+    return (*places[:-1], *sizes[batch + places[-1] :])
+
+
+def _unpooled(sizes: Sizes, _: Given, inputs: Sequence[Value]) -> Sizes | None:
+    """The sizes that the last input names."""
+    wanted = inputs[2] if len(inputs) > 2 else None
+    if not isinstance(wanted, TensorValue) or wanted.data is None or wanted.data.size != len(sizes):
+        return None
+    return tuple(map(int, np.asarray(wanted.data).reshape(-1)))
+
+
+def _pooled(sizes: Sizes, given: Given, _: Sequence[Value]) -> Sizes | None:
     """The last window is one that begins in the image or in the padding before it."""
+    if "ceil_mode" not in given or not given["ceil_mode"].i:
+        return None
     rank = len(sizes) - 2
     kernel = _numbers(given, "kernel_shape", rank, 1)
     steps, spread = _numbers(given, "strides", rank, 1), _numbers(given, "dilations", rank, 1)
@@ -77,9 +95,21 @@ def _pooled(sizes: Sizes, given: dict[str, AttributeProto]) -> Sizes | None:
     return (*sizes[:2], *found)
 
 
-def _numbers(given: dict[str, AttributeProto], name: str, count: int, default: int) -> list[int]:
+def _numbers(given: Given, name: str, count: int, default: int) -> list[int]:
     return list(given[name].ints) if name in given and given[name].ints else [default] * count
 
 
-def _text(given: dict[str, AttributeProto], name: str) -> str:
+def _text(given: Given, name: str) -> str:
     return given[name].s.decode("utf-8", "replace") if name in given else ""
+
+
+def _sizes_of(inputs: Sequence[Value], place: int) -> Sizes | None:
+    value = inputs[place] if place < len(inputs) else None
+    return value.type.sizes if isinstance(value, TensorValue) else None
+
+
+_RULES: Mapping[str, Callable[[Sizes, Given, Sequence[Value]], Sizes | None]] = {
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pooled),
+    **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), lambda sizes, _, __: sizes),
+    "ConvTranspose": _transposed, "GatherND": _gathered, "MaxUnpool": _unpooled, "Slice": _sliced,
+}  # fmt: skip
