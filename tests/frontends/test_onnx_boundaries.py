@@ -491,3 +491,17 @@ def test_nodes_with_tensors_without_elements() -> None:
     product = helper.make_node("MatMul", ["a", "b"], ["y"], name="n")
     model = network([product], {"a": np.zeros((2, 0), np.float32), "b": x[None][:0]})
     assert results(model, {})[0].tolist() == [[0.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"), [(0.6, [1, 3]), (0.5, [1, 3]), (2.0, [1, 1, 2, 2, 3, 3, 4, 4])]
+)
+def test_the_first_form_of_resizing_takes_the_element_behind_where_it_shrinks(
+    scale: float, expected: list[int]
+) -> None:
+    """The first is the example of the specification."""
+    x = np.array([[[[1, 2, 3, 4], [5, 6, 7, 8]]]], np.float32)
+    scales = np.array([1, 1, min(scale, 1), scale], np.float32)
+    node = helper.make_node("Resize", ["x", "s"], ["y"], mode="nearest")
+    (found,) = results(network([node], {"x": x}, {"s": scales}, opset=10), {"x": x})
+    assert found[0, 0, 0].tolist() == expected
