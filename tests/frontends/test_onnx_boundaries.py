@@ -505,3 +505,28 @@ def test_the_first_form_of_resizing_takes_the_element_behind_where_it_shrinks(
     node = helper.make_node("Resize", ["x", "s"], ["y"], mode="nearest")
     (found,) = results(network([node], {"x": x}, {"s": scales}, opset=10), {"x": x})
     assert found[0, 0, 0].tolist() == expected
+
+
+def test_nan_has_a_place_in_each_order() -> None:
+    """It is greater than all numbers for TopK, and the greatest and the least for ArgMax and ArgMin, as for numpy."""
+    nan = np.nan
+    x = np.array([[nan, nan, nan, nan], [1, nan, 3, nan], [2, 0, -1, 4]], np.float32)
+    one = {"k": np.array([3])}
+    for largest in (0, 1):
+        node = helper.make_node("TopK", ["x", "k"], ["v", "i"], largest=largest)
+        values, places = results(network([node], {"x": x}, one, ["v", "i"]), {"x": x})
+        keys = np.where(np.isnan(x), -np.inf, -x) if largest else x
+        expected = np.argsort(keys, axis=1, kind="stable")[:, :3]
+        assert np.array_equal(places, expected)
+        assert np.array_equal(values, np.take_along_axis(x, expected, 1), equal_nan=True)
+    for op, function in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
+        node = helper.make_node(op, ["x"], ["y"], axis=1, keepdims=0)
+        assert np.array_equal(results(network([node], {"x": x}), {"x": x})[0], function(x, axis=1))
+    node = helper.make_node("Hardmax", ["x"], ["y"])
+    assert np.array_equal(results(network([node], {"x": x}), {"x": x})[0], np.eye(4)[np.argmax(x, axis=1)])
+    node = helper.make_node("Sign", ["x"], ["y"])
+    assert np.array_equal(results(network([node], {"x": x}), {"x": x})[0], np.sign(x), equal_nan=True)
+    image = x.reshape(1, 3, 4)
+    node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2], strides=[2])
+    values, places = results(network([node], {"x": image}, None, ["y", "i"]), {"x": image})
+    assert np.array_equal(image.reshape(-1)[places], values, equal_nan=True)
