@@ -40,9 +40,10 @@ class TermTable:
         self._steps = 0
         self._checked = 0
         self._chains = chains
-        self._numbers: dict[Key, int] = {}
+        self._numbers: dict[tuple[Key, str], int] = {}
         self._keys: list[Key] = []
         self._dtypes: list[DType] = []
+        self._infinite: list[bool] = []
         self._vanishes: list[bool] = []
         self._finite = finite
 
@@ -56,11 +57,12 @@ class TermTable:
             check_time()
 
     def _of(self, key: Key, dtype: DType) -> int:
-        number = self._numbers.setdefault(key, len(self._keys))
+        number = self._numbers.setdefault((key, dtype.name), len(self._keys))
         if number == len(self._keys):
             self.spend(_STEPS_OF_A_TERM)
             self._keys.append(key)
             self._dtypes.append(dtype)
+            self._infinite.append(self._is_infinite(key))
             self._vanishes.append(self._is_vanishing(key))
         return number
 
@@ -170,15 +172,27 @@ class TermTable:
         value = self._value(term)
         return value is not None and value.item() == 0
 
+    def _is_infinite(self, key: Key) -> bool:
+        """Whether a new term is infinite or NaN although no input is."""
+        if key[0] == "number":
+            value = self._value(len(self._keys) - 1)
+            return value is not None and not np.isfinite(value.astype(np.float64))
+        if key[0] != "operation":
+            return False
+        args = [int(arg) for arg in key[3:]]
+        by_zero = key[1] == "div" and self._dtypes[args[0]].is_float and self._is_zero(args[1])
+        return by_zero or (key[1] in _KEEPS_INFINITY and any(self._infinite[arg] for arg in args))
+
     def _is_vanishing(self, key: Key) -> bool:
         """Whether a new term is a zero of some sign when no operand is infinite or NaN: a product, a cast or a
         choice."""
         if key[0] != "operation":
             return key[0] == "number" and self._is_zero(len(self._keys) - 1)
-        parts: list[bool] = [self._vanishes[arg] for arg in key[3:]]
+        args = [int(arg) for arg in key[3:]]
+        parts = [self._vanishes[arg] for arg in args]
         match key[1]:
             case "mul":
-                return any(parts)
+                return any(parts) and not any(self._infinite[arg] for arg in args)
             case "cond":
                 return parts[1] and parts[2]
             case "add" | "sub" | "min" | "max" | "cast" | "neg" | "abs" | "relu":
@@ -204,6 +218,8 @@ class TermTable:
         return f"{name}({', '.join(shown)}{', …' if len(rest) > 8 else ''})"
 
 
+_KEEPS_INFINITY = frozenset({"mul", "div", "add", "sub", "neg", "abs", "cast"})
+"""Operations that give no finite number where an operand is none; quotients by an infinity are taken for one too."""
 _COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
 
 

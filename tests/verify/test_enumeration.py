@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from stripe.ir import Program, verify_structural
+from stripe.ir import Program, parse_program, verify_structural
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
 from stripe.verify.enumeration import InvalidProgram, decide, points
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
-from tests.support.programs import load
+from tests.support.programs import load, source
 from tests.verify.mutate import Mutant, mutants, surroundings
 from tests.verify.pairs import Pair, pairs
 from tests.verify.pass_pairs import pass_pairs
@@ -155,3 +155,36 @@ def test_terms_that_share_terms(op: str) -> None:
     assert isinstance(decide(before, before), Equal)
     found = decide(before, after, most_steps=100_000)
     assert isinstance(found, Unknown if op == "+" else Equal)  # a product with 0 adds nothing, clamped or not
+
+
+@pytest.mark.parametrize("infinity", ["(fp32)inf", "(fp32)-inf", "(fp32)nan", "div($a, $z)"])
+def test_a_product_of_0_and_an_infinity_does_not_vanish(infinity: str) -> None:
+    """`0 * x` is left out of a sum where `x` may be finite."""
+    before, after = (
+        source("verify/enumeration/infinite_absent"),
+        source("verify/enumeration/infinite_times_zero"),
+    )
+    assert "(fp32)inf" in after
+    for text, answer in (
+        (after.replace("(fp32)inf", infinity), Different),
+        (after.replace("inf", "2.5"), Equal),
+    ):
+        found = decide(parse_program(before), parse_program(text))
+        assert isinstance(found, answer)
+
+
+@pytest.mark.parametrize(
+    ("factor", "answer"), [("A / 2.0", Equal), ("A / 0.0", Different), ("-(A / 0.0)", Different)]
+)
+def test_a_product_of_0_and_an_infinity_does_not_vanish_in_the_proof(factor: str, answer: type) -> None:
+    before = compiled("function (A[N=4]) -> (B) { B = A + A; }")
+    after = compiled(f"function (A[N=4]) -> (B) {{ B = A + A + A * 0.0 * ({factor}); }}")
+    for proof in (prove_equal, decide):
+        assert isinstance(proof(before, after), answer)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "fp32"])
+def test_the_same_special_of_another_dtype(dtype: str) -> None:
+    before, after = (load(f"verify/enumeration/special_{name}") for name in ("i32", dtype))
+    assert isinstance(decide(before, after), Different)
+    assert isinstance(decide(after, before), Different)

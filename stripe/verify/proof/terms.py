@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
+from math import isfinite
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -311,9 +312,31 @@ def vanishes(term: Term) -> bool:
 
 
 def _with_zeros(term: Operation, args: list[Term]) -> Term:
-    if term.op not in _KEEPS_ZERO:
+    if term.op not in _KEEPS_ZERO or (term.op == "mul" and any(map(_is_infinite, args))):
         return term
     return operation(term.op, args, term.dtype, finite=True)
+
+
+_KEEPS_INFINITY = frozenset({"mul", "div", "add", "sub", "neg", "abs", "cast"})
+
+
+def _is_infinite(term: Term) -> bool:
+    """Whether a term is infinite or NaN although no operand is: an infinite number, or a quotient by 0, in operations
+    that give no finite number of it."""
+    waiting = [term] if term.dtype.is_float else []
+    while waiting:
+        match waiting.pop():
+            case Number() as leaf if leaf.dtype.is_float and not isfinite(number_value(leaf)):
+                return True
+            case Operation("div", dtype, (_, Number() as divisor)) if dtype.is_float and not number_value(
+                divisor
+            ):
+                return True
+            case Operation(op, _, args) if op in _KEEPS_INFINITY:
+                waiting += args
+            case _:
+                pass
+    return False
 
 
 _MOST_TEXT = 2_000
