@@ -136,3 +136,48 @@ def test_main_is_all_that_the_entry_runs() -> None:
     (diagnostic,) = verify_structural(parse_program(source("ir/verifier/beside_main")))
     assert str(diagnostic.message) == "the entry has statements beside main"
     assert diagnostic.hint == "move them into main"
+
+
+SPECIALS = {
+    "gather(A, I)": ("A i32(8:1)", "I i32(4:1)", "O i32(4:1)", ""),
+    "gather(A, I) ": ("A i32(8:1)", "I i32(4:1)", "O i32(5:1)", "of i32(8) at i32(4) does not give i32(5)"),
+    "gather(A, I)  ": ("A i32(8:1)", "I i32(4:1)", "O i8(4:1)", "of i32(8) at i32(4) does not give i8(4)"),
+    "gather(A, I)   ": ("A i32(8:2, 2:1)", "I i32(4:1)", "O i32(4:1)", "does not give i32(4)"),
+    "gather(A, I)    ": ("A i32(8:1)", "I fp32(4:1)", "O i32(4:1)", "integers as indices"),
+    "scatter(A, I, A)": ("A i32(4:1)", "I i32(4:1)", "O i32(8:1)", ""),
+    "scatter(A, I, A) ": (
+        "A i32(4:1)",
+        "I i32(9:1)",
+        "O i32(8:1)",
+        "into i32(8) at i32(9) does not take i32(4)",
+    ),
+    "scatter(A, I, A)  ": ("A fp32(4:1)", "I i32(4:1)", "O i32(8:1)", "does not take fp32(4)"),
+}
+
+
+@pytest.mark.parametrize("special", SPECIALS)
+def test_operands_of_specials_fit_together(special: str) -> None:
+    data, index, out, reason = SPECIALS[special]
+    text = f"""0: #program block [] ( // p
+    #user none new@0x00000000<[0]> {with_access(data)}
+    #user none new@0x00000000<[0]> {with_access(index)}
+    #user none new@0x00000000<[0]> {with_access(out)}
+) {{
+  0: #main block [] ( // main
+      in<[0]> {with_access(data)}
+      in<[0]> {with_access(index)}
+      out<[0]> {with_access(out).replace("]", "]:assign", 1)}
+  ) {{
+    0: O = {special.strip()}
+  }}
+}}
+"""
+    found = [str(each) for each in verify_structural(parse_program(text))]
+    assert len(found) == bool(reason)
+    assert all(reason in each for each in found)
+
+
+def with_access(ref: str) -> str:
+    """`A i32(8:2, 2:1)` as `A[0, 0] i32(8:2, 2:1)`."""
+    name, kind = ref.split(" ", 1)
+    return f"{name}[{', '.join('0' for _ in kind.split(','))}] {kind}"

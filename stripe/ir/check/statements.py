@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from stripe.ir.block import Block, Constant, Intrinsic, Load, LoadIndex, Special, Statement, Store
 from stripe.ir.check.diagnostic import CheckedBlock, Diagnostic, nearest
-from stripe.ir.dtypes import DTYPES, DType
+from stripe.ir.dtypes import DTYPES, FP32, U32, DType
 from stripe.ir.intrinsics import SPECIALS, result_dtype
 from stripe.ir.refinement import Agg, Direction, Refinement
 from stripe.ir.text.printer import print_statement
@@ -75,7 +75,7 @@ def _statement_dtype(
 
 
 def check_specials(scope: CheckedBlock) -> Iterator[Diagnostic]:
-    """Specials are known and have the operands of their kind."""
+    """Specials are known, and their operands fit together."""
     for number, statement in enumerate(scope.block.statements):
         if not isinstance(statement, Special):
             continue
@@ -87,6 +87,45 @@ def check_specials(scope: CheckedBlock) -> Iterator[Diagnostic]:
                 f"'{spec.name}' takes ({', '.join(spec.inputs)}) and gives ({', '.join(spec.outputs)})",
                 number=number,
             )
+        elif all(name in scope.refs for name in (*statement.outputs, *statement.inputs)):
+            operands = [scope.refs[name] for name in (*statement.outputs, *statement.inputs)]
+            if reason := _MISFITS[spec.name](*operands):
+                yield scope.say(f"'{spec.name}' {reason}", number=number)
+
+
+def _gather_misfit(out: Refinement, data: Refinement, index: Refinement) -> str:
+    if not index.dtype.is_integer or not data.sizes:
+        return f"takes integers as indices of the first dimension, not {_type(index)} of {_type(data)}"
+    if (out.dtype, out.sizes) != (data.dtype, index.sizes + data.sizes[1:]):
+        return f"of {_type(data)} at {_type(index)} does not give {_type(out)}"
+    return ""
+
+
+def _scatter_misfit(out: Refinement, updates: Refinement, index: Refinement, _: Refinement) -> str:
+    if not index.dtype.is_integer or not out.sizes:
+        return f"takes integers as indices of the first dimension, not {_type(index)} of {_type(out)}"
+    if (updates.dtype, updates.sizes) != (out.dtype, index.sizes + out.sizes[1:]):
+        return f"into {_type(out)} at {_type(index)} does not take {_type(updates)}"
+    return ""
+
+
+def _prng_misfit(after: Refinement, value: Refinement, state: Refinement) -> str:
+    for ref in (state, after):
+        if (ref.dtype, ref.sizes[:1], len(ref.sizes)) != (U32, (3,), 2):
+            return f"takes and gives a state of three rows of u32, not {_type(ref)}"
+    if after.sizes != state.sizes or value.dtype != FP32:
+        return f"gives {_type(state)} and fp32 for {_type(state)}, not {_type(after)} and {_type(value)}"
+    return ""
+
+
+def _type(ref: Refinement) -> str:
+    return f"{ref.dtype}({', '.join(map(str, ref.sizes))})"
+
+
+_MISFITS: dict[str, Callable[..., str]] = {
+    "gather": _gather_misfit, "scatter": _scatter_misfit, "prng_step": _prng_misfit,
+}  # fmt: skip
+"""By special, why its outputs and inputs do not fit together, or nothing."""
 
 
 def check_deps(scope: CheckedBlock) -> Iterator[Diagnostic]:
