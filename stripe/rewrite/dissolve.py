@@ -59,9 +59,12 @@ def dissolve(parent: Block, number: int) -> Block | Refusal:
     gone = {ref.source for ref in block.refinements} - seen
     kept = (ref for ref in parent.refinements if ref.is_alloc or ref.name not in gone)
     # A view that statements of several blocks share takes the directions of all of them.
-    both = read & written
     shown = (
-        replace(ref, dir=Direction.INOUT) if ref.name in both and not ref.is_alloc else ref
+        replace(ref, dir=Direction.INOUT)
+        if not ref.is_alloc
+        and (ref.name in read or ref.dir.reads)
+        and (ref.name in written or ref.dir.writes)
+        else ref
         for ref in (*kept, *views)
     )
     return with_statements(replace(parent, refinements=tuple(shown)), statements)
@@ -84,8 +87,8 @@ def _raised(parent: Block, block: Block) -> tuple[dict[str, str], dict[str, Refi
             continue
         if outer is not None:
             ref = replace(ref.moved(outer.access), source=outer.source, agg=outer.agg)
-            place = ref.source, ref.access, ref.dims
-            same = next((view for view in known if (view.source, view.access, view.dims) == place), None)
+            place = ref.source, ref.access, ref.dims, ref.agg
+            same = next((v for v in known if (v.source, v.access, v.dims, v.agg) == place), None)
             if same is not None:
                 names[ref.name] = same.name
                 continue
