@@ -30,6 +30,7 @@ from stripe.ir import parse_program, print_program
 from stripe.ir.check.structure import verify_structural
 from stripe.tile import compile_tile
 from tests.support.shell import TOOLS, Command, ShellError, parse_line, run_pipeline
+from tools.reference.tile import require_rows
 from tools.write_docs import pages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -165,6 +166,13 @@ def test_programs_are_valid(page: Path) -> None:
 def test_generated_pages_are_up_to_date() -> None:
     stale = [page.name for page, text in pages().items() if text != page.read_text("utf-8")]
     assert stale == [], "run make docs"
+
+
+def test_a_table_of_the_manual_names_its_missing_rows() -> None:
+    with pytest.raises(
+        ValueError, match=r"TABLE of tools/reference/tile\.py: no row for: cbrt, hypot; no function: ad"
+    ):
+        require_rows("TABLE", {"ad": "sum", "sub": "difference"}, {"sub", "hypot", "cbrt"})
 
 
 def test_every_page_stands_in_the_index() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 
 from stripe.ir import Role
 from stripe.ir.dtypes import BF16, BOOL, DTYPES, FP16, FP32, FP64, I8, I32, U8, DType, common_type
 from stripe.ir.intrinsics import INTRINSICS, IntrinsicSpec
 from stripe.tile import compile_tile
-from stripe.tile.builtins import BUILTINS, FUNCTION_NAMES
+from stripe.tile.builtins import BUILTINS
 from stripe.tile.library import LIBRARY_NAMES
 from stripe.tile.operations import OperandError, operation_names, result_dtype
 from tools.reference.markdown import code, table
@@ -113,17 +113,13 @@ PRELUDE = (
 )
 
 
-def _checked() -> None:
-    """Raises ValueError for a function without its row, and for a row of no function."""
-    others = set(FUNCTION_NAMES) - operation_names()
-    if (
-        set(FUNCTIONS) != others
-        or not set(ELEMENTWISE) <= operation_names()
-        or others != {*BUILTINS, *LIBRARY_NAMES}
-    ):
-        raise ValueError(
-            f"functions without a row, or rows without a function: {sorted(set(FUNCTIONS) ^ others)}"
-        )
+def require_rows(table_name: str, rows: Mapping[str, object], functions: Set[str]) -> None:
+    """ValueError that names functions without their row and rows without a function."""
+    missing, unknown = sorted(functions - rows.keys()), sorted(rows.keys() - functions)
+    problems = [f"no row for: {', '.join(missing)}"] if missing else []
+    problems += [f"no function: {', '.join(unknown)}"] if unknown else []
+    if problems:
+        raise ValueError(f"{table_name} of tools/reference/tile.py: {'; '.join(problems)}")
 
 
 def _results(spec: IntrinsicSpec) -> list[str]:
@@ -138,18 +134,17 @@ def _results(spec: IntrinsicSpec) -> list[str]:
 
 
 def _elementwise() -> str:
-    _checked()
+    specs = [spec for spec in INTRINSICS.values() if spec.name in operation_names()]
+    require_rows("ELEMENTWISE", ELEMENTWISE, {spec.name for spec in specs})
     rows: list[list[str]] = []
-    for spec in INTRINSICS.values():
-        if spec.name not in operation_names():
-            continue
+    for spec in specs:
         arguments = {1: "a", 2: "a, b", 3: "c, a, b"}[spec.arity]
         calls = [f"{name}({arguments})" for name in (spec.name, *spec.aliases)]
         operator = f"a {spec.symbol} b" if spec.arity == 2 else f"{spec.symbol}a"
         calls = (
             ["c ? a : b", *calls] if spec.result == "cond" else [operator, *calls] if spec.symbol else calls
         )
-        rows.append([code(calls), ELEMENTWISE.get(spec.name, ""), *_results(spec)])
+        rows.append([code(calls), ELEMENTWISE[spec.name], *_results(spec)])
     return table(("spelling", "meaning", *(f"of {dtype}" for dtype in _SAMPLES)), rows)
 
 
@@ -161,7 +156,7 @@ def result_of(call: str) -> str:
 
 
 def _functions() -> str:
-    _checked()
+    require_rows("FUNCTIONS", FUNCTIONS, {*BUILTINS, *LIBRARY_NAMES})
     rows = [
         (f"`{name}`", f"`{call}`", f"`{result_of(call)}`", meaning)
         for name, (call, meaning) in FUNCTIONS.items()
