@@ -530,3 +530,23 @@ def test_nan_has_a_place_in_each_order() -> None:
     node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2], strides=[2])
     values, places = results(network([node], {"x": image}, None, ["y", "i"]), {"x": image})
     assert np.array_equal(image.reshape(-1)[places], values, equal_nan=True)
+
+
+def test_a_word_for_the_padding_stands_alone() -> None:
+    """Widths of 0 beside it mean nothing, and others contradict it."""
+    x, w = floats(1, 1, 6), floats(1, 1, 3, seed=1)
+    bare = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER")
+    beside = helper.make_node(
+        "MaxPool", ["x"], ["y"], kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", pads=[0, 0]
+    )
+    found = [results(network([node], {"x": x}), {"x": x})[0] for node in (bare, beside)]
+    assert found[0].shape == (1, 1, 3) and found[0].tolist() == found[1].tolist()
+    for op, names in (("MaxPool", ["x"]), ("Conv", ["x", "w"])):
+        node = helper.make_node(op, names, ["y"], kernel_shape=[3], auto_pad="VALID", pads=[1, 1])
+        text = refusal(network([node], {"x": x}, {"w": w} if op == "Conv" else None))
+        assert "it has both 'pads' and 'auto_pad'" in text
+
+
+def test_negative_sizes_that_inputs_give_are_refused() -> None:
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"])
+    assert "(TopK): error:" in refusal(network([node], {"x": floats(3)}, {"k": np.array([-2])}))

@@ -16,7 +16,7 @@ from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 from onnx.shape_inference import InferenceError
 
 from stripe.frontends.onnx.control import Unsupported
-from stripe.frontends.onnx.legal import check_attributes
+from stripe.frontends.onnx.legal import check_attributes, has_auto_pad
 from stripe.frontends.onnx.sizes import result_sizes
 from stripe.frontends.onnx.values import Array, TensorValue, Value
 
@@ -64,9 +64,11 @@ def infer(
     Raises Unsupported for inputs that contradict the operator.
     """
     plain = renamed(node)
-    plain.output[:] = [
-        f"o{place}" for place in range(len(plain.output))
-    ]  # left out or not: a template may ask
+    # Outputs that are left out have a type as well: a template may ask for it.
+    plain.output[:] = [f"o{place}" for place in range(len(plain.output))]
+    if has_auto_pad(plain):  # widths are 0 then, and inference would take them before the word
+        del plain.attribute[:]
+        plain.attribute.extend(item for item in node.attribute if item.name != "pads")
     types: dict[str, TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for name, value in zip(plain.input, inputs, strict=True):

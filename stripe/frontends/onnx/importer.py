@@ -236,6 +236,9 @@ class GraphScope:
                 reason = f"the shape of its output '{printable_name(name)}' depends on data"
                 hint = "give the inputs that hold sizes as constants, or bind dimensions: --dim N=1"
                 raise Unsupported(reason, hint)
+            if any(size < 0 for size in type.sizes):
+                reason = f"its output '{printable_name(name)}' would have the sizes {list(type.sizes)}"
+                raise Unsupported(reason, "check the sizes that its inputs and attributes give")
             _require_dtype(type)
             found.append(type)
         return found

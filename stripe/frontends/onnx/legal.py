@@ -62,6 +62,11 @@ _NEEDED: Mapping[str, Sequence[str]] = dict.fromkeys(("GRU", "LSTM", "RNN"), ("h
 """Attributes without a default on which the sizes of results depend."""
 
 
+def has_auto_pad(node: NodeProto) -> bool:
+    """Whether a node says how it pads by a word, and not by widths."""
+    return any(item.name == "auto_pad" and item.s not in (b"", b"NOTSET") for item in node.attribute)
+
+
 def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> None:
     """Raises Unsupported for an attribute whose value means nothing; `rank` is that of the first input."""
     if schema.domain != "":
@@ -80,6 +85,9 @@ def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> Non
         raise Unsupported(
             "its attribute 'spatial' is 0", "convert the model to opset 9, which has no such form"
         )
+    pads = next((item.ints for item in node.attribute if item.name == "pads"), ())
+    if any(pads) and has_auto_pad(node):
+        raise Unsupported("it has both 'pads' and 'auto_pad'", "leave one of them out")
     for attribute in node.attribute:
         name = attribute.name
         numbers = [attribute.i] if attribute.type == AttributeProto.INT else list(attribute.ints)
@@ -101,11 +109,11 @@ def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> Non
             raise Unsupported(
                 f"its attribute '{name}' holds {min(numbers)}", f"it is at least {_LEAST[name]}"
             )
-        if (
-            name == "axis"
-            and rank is not None
-            and schema.name in _AXIS
-            and not -max(rank, 1) <= numbers[0] < max(rank, 1)
-        ):
-            reason = f"its axis {attribute.i} is none of a tensor of rank {rank}"
-            raise Unsupported(reason, f"it lies between {-rank} and {rank - 1}")
+        if name == "axis" and rank is not None and schema.name in _AXIS:
+            _check_axis(attribute.i, rank)
+
+
+def _check_axis(axis: int, rank: int) -> None:
+    if not -max(rank, 1) <= axis < max(rank, 1):
+        reason = f"its axis {axis} is none of a tensor of rank {rank}"
+        raise Unsupported(reason, f"it lies between {-rank} and {rank - 1}")
