@@ -26,7 +26,7 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.rewrite.nests import rewrite_nests
-from stripe.rewrite.options import UNIT_NAME, LocationSpec, NewTag, Reqs, TagReqs, TagSet
+from stripe.rewrite.options import UNIT_NAME, LocationSpec, NewTag, Reqs, Selection, Selects, TagReqs, TagSet
 from stripe.rewrite.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "LocationSpec", "NestPass", "NewTag", "Pass", "PassContext",
-    "PassExample", "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "TagReqs", "TagSet", "matching",
+    "PassExample", "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "Selection", "Selects", "TagReqs",
+    "TagSet", "matching",
 ]  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from stripe.passes.base import (
     PassGroup,
     Refusal,
     Reqs,
+    Selects,
 )
 from stripe.rewrite.locate import located, move_buffers
 from stripe.rewrite.parts import in_parts, part_tiles
@@ -135,7 +136,7 @@ class LocateInnerBlock(_Locate):
     example: ClassVar[PassExample] = PassExample("reqs=[tile],loc={name:CONV}", after=(TILES,))
     keeps_addresses: ClassVar[bool] = True
 
-    inner_reqs: tuple[str, ...] = Field(default=("all",), description="tags of the inner blocks to locate")
+    inner_reqs: Selects = Field(default=("all",), description="tags of the inner blocks to locate")
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
         def locate(inner: Block) -> Block:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 from stripe.ir import ConfigError, Program, Stage, StripeError, closest, unmet_demands, walk
-from stripe.passes.base import PassContext, Remark, TagReqs, any_matching
+from stripe.passes.base import PassContext, Remark, Selection, any_matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
@@ -201,15 +201,14 @@ def require_stage(program: Program, entry: PassEntry, ran: Sequence[PassEntry]) 
     )
 
 
-_BLOCK_TAGS = frozenset({"reqs", "a_reqs", "b_reqs"})
-"""The options that pick blocks by their tags."""
-
-
 def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> None:
     """A warning for each option whose tags no block has, with the tag that may be meant; a remark where the entry is
     optional."""
     fields = type(entry.pass_).model_fields
-    for option in sorted(_BLOCK_TAGS & {name for name, each in fields.items() if each.annotation == TagReqs}):
+    selecting = (
+        name for name, field in fields.items() if any(isinstance(each, Selection) for each in field.metadata)
+    )
+    for option in sorted(selecting):
         tags: tuple[str, ...] = getattr(entry.pass_, option)
         if any_matching(program, tags):
             continue

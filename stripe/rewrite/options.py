@@ -26,7 +26,15 @@ def _checked_new_tag(word: str) -> str:
 
 
 TagReqs: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_tag)], ...]
-"""Words by which blocks are selected: tags, and `main` or `scheduled`."""
+"""Words of blocks: tags, and `main` or `scheduled`. A list that excludes blocks may name tags that no block has."""
+
+
+class Selection:
+    """Marks an option that selects blocks by their tags: the pass manager warns where no block has them."""
+
+
+Selects: TypeAlias = Annotated[TagReqs, Selection()]
+"""Words that a selected block must have, all of them."""
 
 TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_new_tag)], ...]
 """Tags that a pass gives to its results."""
@@ -35,7 +43,7 @@ NewTag: TypeAlias = Annotated[str, AfterValidator(lambda word: _checked_new_tag(
 """A tag that a pass gives to its results; none where empty."""
 
 Reqs: TypeAlias = Annotated[
-    TagReqs, Field(description="tags that a block must have, all of them; 'all' fits any block")
+    Selects, Field(description="tags that a block must have, all of them; 'all' fits any block")
 ]
 
 

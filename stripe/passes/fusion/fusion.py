@@ -30,7 +30,7 @@ from stripe.passes.base import (
     PassContext,
     PassExample,
     PassGroup,
-    TagReqs,
+    Selects,
     TagSet,
     any_matching,
     matching,
@@ -94,9 +94,9 @@ class Fusion(Pass):
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
     example: ClassVar[PassExample] = PassExample("overlap=keep,max_steps=4")
 
-    parent_reqs: TagReqs = Field(default=(), description="tags of the block in which statements are fused")
-    a_reqs: TagReqs = Field(default=(), description="tags of the producer")
-    b_reqs: TagReqs = Field(default=(), description="tags of the consumer")
+    parent_reqs: Selects = Field(default=(), description="tags of the block in which statements are fused")
+    a_reqs: Selects = Field(default=(), description="tags of the producer")
+    b_reqs: Selects = Field(default=(), description="tags of the consumer")
     fused_set: TagSet = Field(default=(), description="tags that the fused block gets")
     b_inner_set: TagSet = Field(default=(), description="tags that the consumer's inner block gets")
     overlap: Literal["recompute", "keep"] = Field(
