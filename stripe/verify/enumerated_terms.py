@@ -40,7 +40,7 @@ class TermTable:
         self._steps = 0
         self._checked = 0
         self._chains = chains
-        self._numbers: dict[tuple[Key, str], int] = {}
+        self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
         self._dtypes: list[DType] = []
         self._infinite: list[bool] = []
@@ -57,18 +57,20 @@ class TermTable:
             check_time()
 
     def _of(self, key: Key, dtype: DType) -> int:
-        number = self._numbers.setdefault((key, dtype.name), len(self._keys))
+        """The number of a term, of which the key has the dtype."""
+        number = self._numbers.setdefault(key, len(self._keys))
         if number == len(self._keys):
             self.spend(_STEPS_OF_A_TERM)
             self._keys.append(key)
             self._dtypes.append(dtype)
-            self._infinite.append(self._is_infinite(key))
-            self._vanishes.append(self._is_vanishing(key))
+            if self._finite:
+                self._infinite.append(self._is_infinite(key))
+                self._vanishes.append(self._is_vanishing(key))
         return number
 
     def element(self, name: str, dtype: DType, flat: int) -> int:
         """An element of an input, by its place in row-major order."""
-        return self._of(("input", name, flat), dtype)
+        return self._of(("input", name, flat, dtype.name), dtype)
 
     def number(self, value: arith.Array, dtype: DType) -> int:
         """A constant, by its bytes."""
@@ -87,7 +89,7 @@ class TermTable:
 
     def called(self, call: int, output: int, place: int, dtype: DType) -> int:
         """An element of an output of a special."""
-        return self._of(("called", self._keys[call][1], call, output, place), dtype)
+        return self._of(("called", self._keys[call][1], call, output, place, dtype.name), dtype)
 
     def operation(self, op: str, args: tuple[int, ...], target: DType | None) -> int:
         """An intrinsic on terms, computed where it can be."""
@@ -140,7 +142,6 @@ class TermTable:
             self.relied.add(Assumption.ZERO_SIGN)  # a sum of -0 alone is -0, unless it begins at 0
         flat: list[int] = []
         numbers: list[arith.Array] = []
-        self.spend(len(contributions))
         for term in contributions:
             key = self._keys[term]
             if key[:3] == ("merge", agg, dtype.name):

@@ -63,6 +63,7 @@ def check_placement(program: Program, hardware: HardwareModel | None = None) -> 
         if buffer.begin % size:
             message = f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {size}"
             found.append(buffer.wrong(message, "align it"))
+        found += _check_copies(buffer)
     if hardware is not None:
         found += _check_capacity(placed, hardware)
     return found
@@ -219,6 +220,17 @@ def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[
             both = f"'{first.ref.name}' and '{second.ref.name}'"
             message = f"{both} may be alive together and share bytes {begin} to {end} of {where}"
             yield second.wrong(message, "place one of them elsewhere")
+
+
+def _check_copies(buffer: Placed) -> Iterator[Diagnostic]:
+    """A buffer that transfers fill or empty while other tiles are in flight has a copy for each tile."""
+    block, depth = buffer.nest.block, buffer.nest.block.pipeline_depth or 1
+    if buffer.ref.copies >= depth:
+        return
+    transfers = (inner for inner in block.blocks if inner.location and inner.location != block.location)
+    if any(ref.source == buffer.ref.name for transfer in transfers for ref in transfer.refinements):
+        message = f"'{buffer.ref.name}' has copies for {buffer.ref.copies} of the {depth} tiles in flight"
+        yield buffer.wrong(message, f"give it #buffers={depth}")
 
 
 def _check_capacity(placed: Sequence[Placed], hardware: HardwareModel) -> Iterator[Diagnostic]:
