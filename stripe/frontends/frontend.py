@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +35,13 @@ class Source:
         return self.data.decode("utf-8")
 
 
+ReadOption: TypeAlias = Literal["shapes", "dims", "operators", "random_weights", "layers"]
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """The options of a command line that front ends read: values of `--shape`, of `--dim`, folders of `--operators`,
-    and whether `--random-weights` is given. A front end that has no use for an option refuses it.
+    and whether `--random-weights` is given. An option that a front end does not take is refused.
     """
 
     shapes: tuple[str, ...] = ()
@@ -49,22 +52,14 @@ class ReadOptions:
     """Whether the value of each layer of a network is an output (`--compare-layers`)."""
 
 
-def refuse_options(options: ReadOptions, language: str, *, takes_shapes: bool = False) -> None:
-    """Raises ConfigError for options that only networks have, and for shapes unless the language takes them."""
-    from stripe.ir.errors import ConfigError
-
-    given = {
-        "--dim": options.dims,
-        "--operators": options.operators,
-        "--random-weights": options.random_weights,
-        "--compare-layers": options.layers,
-    }
-    for option, value in given.items():
-        if value:
-            reason = f"{option} is for networks; the input is in {language}"
-            raise ConfigError(reason, hint=f"leave {option} out")
-    if options.shapes and not takes_shapes:
-        raise ConfigError(f"--shape is for Tile inputs; {language} says its shapes", hint="leave --shape out")
+_OPTIONS: Mapping[ReadOption, tuple[str, str]] = {
+    "shapes": ("--shape", "Tile inputs"),
+    "dims": ("--dim", "networks"),
+    "operators": ("--operators", "networks"),
+    "random_weights": ("--random-weights", "networks"),
+    "layers": ("--compare-layers", "networks"),
+}
+"""Each of `ReadOptions` on command lines, and the inputs that it is for."""
 
 
 def refusal(found: Sequence[Diagnostic], place: Callable[[Diagnostic], StripeError]) -> StripeError:
@@ -117,14 +112,29 @@ class FrontEnd:
     """Whether files are bytes; else they are UTF-8 text."""
     rounds_alike: bool = True
     """Whether references round each operation as Stripe does, so that results may have to be equal bit for bit."""
+    takes: tuple[ReadOption, ...] = ()
+    """The options that the reader takes; all others are refused before it is called."""
 
     def load(self, source: Source, options: ReadOptions) -> Loaded:
-        """The program that `source` denotes, checked for structure. Raises StripeError with its place."""
+        """The program that `source` denotes, checked for structure. Raises StripeError with its place, ConfigError for
+        options that the language does not take."""
+        self._require_taken(options)
         return cast("Callable[[Source, ReadOptions], Loaded]", _function(self.reader))(source, options)
 
     def tile(self, source: Source, options: ReadOptions) -> str:
-        """The Tile text of a language that has one."""
+        """The Tile text of a language that has one. Raises as `load`."""
+        self._require_taken(options)
         return cast("Callable[[Source, ReadOptions], str]", _function(self.as_tile))(source, options)
+
+    def _require_taken(self, options: ReadOptions) -> None:
+        from stripe.ir.errors import ConfigError  # loads the IR, which help does without
+
+        for name, (flag, inputs) in _OPTIONS.items():
+            if getattr(options, name) and name not in self.takes:
+                hint = f"leave {flag} out"
+                if name == "shapes" and "dims" in self.takes:
+                    hint = "bind symbolic sizes with --dim N=1"
+                raise ConfigError(f"{flag} is for {inputs}; the input's language is '{self.name}'", hint=hint)
 
     def files_beside(self, source: Source) -> tuple[Path, ...]:
         """The other files that the program of `source` is read from."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal, refuse_options
+from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal
 from stripe.ir import Diagnostic, StripeError, check_magnitude, verify_structural
 from stripe.ir.text.json_ir import parse_json
 from stripe.ir.text.json_place import json_path
@@ -12,9 +12,8 @@ from stripe.ir.text.json_place import json_path
 _FIELDS = {"index": "indices", "constraint": "constraints", "refinement": "refinements"}
 
 
-def load(source: Source, options: ReadOptions) -> Loaded:
+def load(source: Source, _options: ReadOptions) -> Loaded:
     """The program of a JSON text. Raises StripeError with all findings, each with its JSON path."""
-    refuse_options(options, "JSON")
     program = parse_json(source.text, source.name)
     place = partial(_located, source.name)
     if found := verify_structural(program) or check_magnitude(program):

@@ -15,7 +15,8 @@ BUILTIN = {
     front_end.name: front_end
     for front_end in (
         FrontEnd(
-            "tile", (".tile",), "stripe.frontends.tile:load", {"numpy": "stripe.frontends.tile:evaluate"}
+            "tile", (".tile",), "stripe.frontends.tile:load", {"numpy": "stripe.frontends.tile:evaluate"},
+            takes=("shapes",),
         ),
         FrontEnd(
             "stripe", (".stripe",), "stripe.frontends.stripe:load",
@@ -24,7 +25,7 @@ BUILTIN = {
         FrontEnd(
             "onnx", (".onnx",), "stripe.frontends.onnx:load", {"onnx": "stripe.frontends.onnx:evaluate"},
             as_tile="stripe.frontends.onnx:as_tile", files="stripe.frontends.onnx:files_beside",
-            binary=True, rounds_alike=False,
+            binary=True, rounds_alike=False, takes=("dims", "operators", "random_weights", "layers"),
         ),
         FrontEnd("json", (".json",), "stripe.frontends.json_ir:load", starts=r"\{", out_of_bounds=True),
     )

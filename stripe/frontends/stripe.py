@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal, refuse_options
+from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal
 from stripe.ir import (
     Diagnostic,
     ParsedProgram,
@@ -15,9 +15,8 @@ from stripe.ir import (
 )
 
 
-def load(source: Source, options: ReadOptions) -> Loaded:
+def load(source: Source, _options: ReadOptions) -> Loaded:
     """The program that a text denotes. Raises StripeError with all findings, each at its place in the text."""
-    refuse_options(options, "Stripe")
     parsed = parse_with_spans(source.text, source.name)
     place = partial(_located, parsed, source)
     if found := verify_structural(parsed.program) or check_magnitude(parsed.program):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stripe.frontends.frontend import Loaded, ReadOptions, Source, refuse_options
+from stripe.frontends.frontend import Loaded, ReadOptions, Source
 from stripe.ir import ConfigError
 from stripe.tile import bind, find_warnings, lower, parse_tile, program_name
 from stripe.tile.shapes import Binding, parse_shape
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def load(source: Source, options: ReadOptions) -> Loaded:
     """The program of a Tile function. Raises StripeError with its place."""
-    refuse_options(options, "Tile", takes_shapes=True)
     function = bind(parse_tile(source.text, source.name), read_shapes(options.shapes))
     return Loaded(lower(function, program_name(source.name)), find_warnings(function))
 

@@ -125,7 +125,8 @@ def _workloads(sweep: SweepFile, document: Document, folder: Path) -> tuple[Work
         options = ReadOptions(
             shapes=tuple(f"{tensor}={shape}" for tensor, shape in spec.shapes.items()),
             dims=tuple(spec.dims.items()),
-            random_weights=front_end.name == "onnx",  # of weights; constants on which sizes depend are read
+            # Of weights alone: constants on which sizes depend are read.
+            random_weights="random_weights" in front_end.takes,
         )
         others = _hash_of(beside) if beside else ""
         found[name] = Workload(name, path, data, front_end.name, options, spec.weight, others)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ import pytest
 from stripe.cli.start import opt, run
 from stripe.config.registry import registered
 from stripe.frontends import registry
-from tests.support.toy import MAGIC
+from stripe.sweeps.plan import read_plan
+from tests.support.toy import FRONT_END, MAGIC
 
 Capture = pytest.CaptureFixture[str]
 
@@ -52,6 +54,33 @@ def test_a_file_of_bytes_compiles(toy: Path, capsys: Capture) -> None:
     assert opt([str(renamed)]) == 2
     assert "--input-format toy" in capsys.readouterr().err
     assert opt([str(renamed), "--input-format", "toy"]) == 0
+
+
+@pytest.mark.parametrize("option", ["--shape=A=3:fp32", "--dim=N=1", "--random-weights"])
+def test_options_that_it_does_not_take_are_refused(toy: Path, option: str, capsys: Capture) -> None:
+    assert opt([str(toy), option]) == 2
+    assert "; the input's language is 'toy'\n" in capsys.readouterr().err
+
+
+def test_a_language_with_weights_gets_random_ones_in_a_sweep(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = toy.with_name("sweep.json")
+    sweep.write_text(
+        json.dumps(
+            {
+                "hardware": "dsp_conv",
+                "passes": ["dsp_conv"],
+                "workloads": [toy.name],
+                "objectives": ["latency_cycles"],
+            }
+        )
+    )
+    for takes in ((), ("random_weights",)):
+        front_end = dataclasses.replace(FRONT_END, takes=takes)
+        monkeypatch.setattr(registry, "third_party", lambda found=front_end: {"toy": found})
+        (workload,) = read_plan(sweep, {}).workloads
+        assert workload.options.random_weights == bool(takes)
 
 
 def test_its_errors_are_those_of_inputs(toy: Path, capsys: Capture) -> None:

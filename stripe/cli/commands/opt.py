@@ -210,8 +210,11 @@ def _compare(job: Job, against: Source, spec: OptSpec, result: Program) -> None:
     """
     from stripe.pipeline.checks.proof import check_against  # the prover, where a proof is asked for
 
-    same = against.language == (job.source.language if job.source is not None else "")
-    options = spec.reading if same else ReadOptions(spec.shape if against.language == "tile" else ())
+    if job.source is not None and against.language == job.source.language:
+        options = spec.reading
+    else:
+        takes_shapes = "shapes" in find_front_end(against.language).takes
+        options = ReadOptions(spec.shape if takes_shapes else ())
     reference = load_source(against, options)
     require_claims(reference, job.hardware)
     require_claims(Loaded(result), job.hardware)

@@ -24,7 +24,7 @@ from stripe.frontends.onnx.model import (
 )
 from stripe.frontends.onnx.operators import Library
 from stripe.frontends.onnx.values import Array, TensorValue, constant
-from stripe.ir import ConfigError, Program, StripeError
+from stripe.ir import Program, StripeError
 from stripe.ir.errors import combine
 from stripe.tile import CalledError, TileErrors, bind, lower, parse_tile, program_name
 
@@ -90,9 +90,6 @@ def files_beside(source: Source) -> tuple[Path, ...]:
 
 def network(source: Source, options: ReadOptions) -> Network:
     """The model as Tile. Raises StripeError, ConfigError for a wrong --dim."""
-    if options.shapes:
-        reason = "--shape is for Tile inputs; a model says its shapes"
-        raise ConfigError(reason, hint="bind symbolic sizes with --dim N=1")
     return import_model(_model(source, options), source.name, options)
 
 
