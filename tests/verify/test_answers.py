@@ -23,12 +23,14 @@ from stripe.ir import (
 )
 from stripe.ir.check.magnitude import check_magnitude
 from stripe.poly import Relation
+from stripe.tile import compile_tile
 from stripe.verify.assumptions import Assumption, Policy
 from stripe.verify.enumeration import decide
 from stripe.verify.program import check_program
 from stripe.verify.proof import computed
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import not_run
 from stripe.verify.proof.witness import Different, Equal, Unknown
 from tests.verify.pairs import pairs
 
@@ -232,3 +234,21 @@ def test_a_sum_that_begins_at_no_zero_has_the_sign_of_its_terms(
 
 def test_the_command_line_knows_the_flags() -> None:
     assert tuple(flag.value for flag in Assumption) == ASSUMPTIONS
+
+
+def test_programs_that_are_too_large_are_not_run() -> None:
+    """The witness is there at once; a run would take hours."""
+    text = "function (A[N=4096, N], B[N, N]) -> (C) {{ C[i, j : N, N] = +(A[{}] * B[k, j]); }}"
+    before, after = (compile_tile(text.format(index), "large", {}) for index in ("i, k", "k, i"))
+    found = judge(before, after)
+    assert found.answer == "not proved"
+    assert found.run is not None
+    assert str(found).splitlines()[-1] == str(found.run)
+    assert str(found.run).startswith("not run: too large, some 2")
+
+
+def test_elements_of_specials_count_as_work() -> None:
+    text = "function (E[V={}, D=64]: fp32, I[N=8]: i32) -> (O) {{ O = gather(E, I); }}"
+    small, large = (compile_tile(text.format(rows), "rows", {}) for rows in (50_000, 50_000_000))
+    assert not not_run(small)
+    assert not_run(small, large)

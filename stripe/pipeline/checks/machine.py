@@ -8,15 +8,12 @@ from collections.abc import Callable
 
 from typing_extensions import override
 
-from stripe.ir import Block, Program, StripeError, walk
+from stripe.ir import Program, StripeError, walk
 from stripe.pipeline.checks.proof import ProofError
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+from stripe.verify.proof.running import not_run
 
 SEEDS = (0, 1)
-MOST_STEPS = 200_000_000
-"""Points of programs that are run at their addresses: half a minute of interpretation."""
-STEPS_OF_A_RUN = 1_000
-"""A run of a block for itself takes as long as so many points of a block that runs at once."""
 
 
 class MachineCheck(Instrument):
@@ -44,9 +41,9 @@ class MachineCheck(Instrument):
     def end(self, program: Program) -> None:
         if not any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs):
             return
-        steps = _steps(program.entry, 1, 1)
-        if steps > MOST_STEPS:
-            self._write(f"verify: addresses: not run: too large, some {steps} points\n")
+        too_large = not_run(program)
+        if too_large:
+            self._write(f"verify: addresses: {too_large}\n")
             return
         differs = run_at_addresses(program)
         if differs:
@@ -85,12 +82,3 @@ def _missing(program: Program) -> list[str]:
     from stripe.verify.machine.schedule import check_dependences
 
     return [str(wrong) for wrong in check_dependences(program)]
-
-
-def _steps(block: Block, points: int, runs: int) -> int:
-    """An estimate of the work of an interpretation: blocks with addresses inside run their points one by one."""
-    points *= block.points
-    if any(ref.offset is not None for ref in block.allocs):
-        runs *= block.points
-    inner = sum(_steps(child, points, runs) for child in block.blocks)
-    return points * len(block.statements) + STEPS_OF_A_RUN * runs + inner

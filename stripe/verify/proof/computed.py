@@ -34,7 +34,7 @@ from stripe.ir import (
 from stripe.verify.proof.terms import Leaf, Number, number
 
 MOST_POINTS = 1 << 24
-"""A buffer that takes more points to compute is not computed here."""
+"""A buffer that takes more points to compute, or other buffers of more elements, is not computed here."""
 
 
 def same_constant(before: Program, after: Program, name: str) -> bool:
@@ -44,6 +44,8 @@ def same_constant(before: Program, after: Program, name: str) -> bool:
         return False
     part = _part(before, name)
     if part is None or _runs(part.main) > MOST_POINTS:
+        return False
+    if sum(ref.elements for _, block in walk(part.entry) for ref in block.allocs) > MOST_POINTS:
         return False
     try:
         found = interpret(part, {})[name]

@@ -71,7 +71,8 @@ class Judgement:
             case _:
                 pass
         if self.run is not None:
-            agrees = ", which does not confirm the difference" if self.answer == "not proved" else ""
+            confirms = self.answer != "not proved" or not self.run.sets
+            agrees = "" if confirms else ", which does not confirm the difference"
             lines.append(f"{self.run}{agrees}")
         return "\n".join([*lines, *filter(None, [self.misplaced])])
 

@@ -12,12 +12,34 @@ from stripe.exec.compare import compare, tolerance_for
 from stripe.exec.data import extreme_inputs, random_inputs
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
-from stripe.ir import Program
+from stripe.ir import Block, Program, Special
 from stripe.verify.assumptions import Assumption
 
 _OTHER_SIGNS = "has zeros of other signs"
 SEEDS = (0, 1, 2, 3, 4, 5)
 """Seeds of the sets of small integers."""
+MOST_STEPS = 200_000_000
+"""Points of programs that are run: half a minute of interpretation."""
+STEPS_OF_A_RUN = 1_000
+"""A run of a block for itself takes as long as so many points of a block that runs at once."""
+
+
+def not_run(*programs: Program) -> str:
+    """The words for a program that is too large to be run; empty where none is."""
+    steps = max(_steps(program.entry, 1, 1) for program in programs)
+    return f"not run: too large, some {steps} points" if steps > MOST_STEPS else ""
+
+
+def _steps(block: Block, points: int, runs: int) -> int:
+    """An estimate of the work of an interpretation: blocks with addresses inside run their points one by one, and a
+    special touches all elements of its operands."""
+    points *= block.points
+    if any(ref.offset is not None for ref in block.allocs):
+        runs *= block.points
+    inner = sum(_steps(child, points, runs) for child in block.blocks)
+    for special in (statement for statement in block.statements if isinstance(statement, Special)):
+        inner += points * sum(block.ref(name).elements for name in (*special.inputs, *special.outputs))
+    return points * len(block.statements) + STEPS_OF_A_RUN * runs + inner
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +72,16 @@ def data_sets(program: Program) -> Iterator[DataSet]:
 @dataclass(frozen=True, slots=True)
 class JointRun:
     """The outcome of running two programs: the number of data sets, the first difference that counts, and the names of
-    data sets whose differences an assumption allows."""
+    data sets whose differences an assumption allows; or the reason why they were not run."""
 
     sets: int
     failed: str = ""
     allowed: tuple[str, ...] = ()
+    not_run: str = ""
 
     def __str__(self) -> str:
+        if self.not_run:
+            return self.not_run
         if self.failed:
             return f"ran both programs on {self.sets} data sets: they differ\n{self.failed}"
         but = f", but on {' and '.join(self.allowed)}" if self.allowed else ""
@@ -64,7 +89,10 @@ class JointRun:
 
 
 def run_on_all(before: Program, after: Program, assumed: frozenset[Assumption]) -> JointRun:
-    """Interprets both programs on all data sets, up to the first difference that no assumption allows."""
+    """Interprets both programs on all data sets, up to the first difference that no assumption allows, unless they are
+    too large."""
+    if too_large := not_run(before, after):
+        return JointRun(0, not_run=too_large)
     allowed: list[str] = []
     sets = tuple(data_sets(before))
     for data in sets:
