@@ -93,7 +93,8 @@ class Autotile(Pass):
     )
     acc_idxs: bool = Field(default=True, description="whether indices that no output uses may be tiled")
     fixed: dict[str, Annotated[int, Field(ge=1)]] = Field(
-        default_factory=dict[str, int], description="the size of an index, by its name, instead of a search"
+        default_factory=dict[str, int],
+        description="the size of an index, by its name, instead of a search; its whole range where that is smaller",
     )
 
     ranks: dict[str, Annotated[int, Field(ge=0)]] = Field(

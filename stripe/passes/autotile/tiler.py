@@ -138,6 +138,11 @@ class BlockTiler:
         tiling, found = known.tiling, known.found
         if not found:
             return tiling.refusal([int(sizes[0]) for sizes in known.search.candidates])
+        for name, size in zip(tiling.names, tiling.ranges, strict=True):
+            if (wanted := self.options.fixed.get(name, size)) > size:
+                self.context.analysis(
+                    block, f"index {name} gets its whole range {size}, fewer than the fixed {wanted}"
+                )
         self.context.analysis(block, known.table)
         best = found[min(rank, len(found) - 1)] if rank else known.best
         # Of equal blocks the first has the names of the priced statements.
