@@ -42,6 +42,8 @@ def _constants(inside: tuple[ast.AST, ...]) -> dict[str, tuple[str, ...]]:
 def _set(node: ast.AST, constants: dict[str, tuple[str, ...]]) -> Iterator[str]:
     if isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.annotation) == "TagSet":
         yield from _literals([node.value])
+    if isinstance(node, ast.keyword) and (node.arg or "").endswith("_set"):
+        yield from _literals([node.value])
     if _is_call(node, _SETTERS):
         arguments = node.args[:1] if node.func.attr == "set" else node.args
         yield from _literals(arguments)
