@@ -213,13 +213,21 @@ def _outside(place: Place, level: int, axis: int, count: int) -> int | None:
 def pairs_of_units(nest: Nest, location: Location, around: Nest, ref: Refinement) -> Points:
     """Pairs (u%0, u%1) of the numbers that the units of a block and of a refinement have at one point of `nest`.
 
-    `location` belongs to the innermost block of `around`, `ref` to that of `nest`. Without a number any unit will do.
+    `location` belongs to the innermost block of `around`, `ref` to that of `nest`. Without a number any unit will do. A
+    view of a buffer in banks is in the banks of its elements, whichever of them it names.
     """
-    place = Place.of(ref, nest)
+    place, first = Place.of(ref, nest), Affine()
+    view, holder = nest.views[ref.name], nest
+    while holder.path != view.buffer.path and holder.outer is not None:
+        holder = holder.outer
+    buffer = holder.block.ref(view.buffer.name)
+    if buffer.bank_dim is not None and buffer.location:
+        banks = Place(buffer.location.subs(holder.local), nest.domain, ref.dims[buffer.bank_dim].size)
+        place, first = banks, view.origin[buffer.bank_dim]
     equal: list[Affine] = []
     for name, units in (
         ("u%0", location.subs(around.local).devices[-1].units),
-        ("u%1", place.location.devices[-1].units),
+        ("u%1", [unit + first for unit in place.location.devices[-1].units]),
     ):
         bank = Affine.var("bank%") if name == "u%1" else Affine()
         equal += [Affine.var(name) - unit - bank for unit in units[-1:]]
