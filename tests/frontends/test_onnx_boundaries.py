@@ -550,3 +550,33 @@ def test_a_word_for_the_padding_stands_alone() -> None:
 def test_negative_sizes_that_inputs_give_are_refused() -> None:
     node = helper.make_node("TopK", ["x", "k"], ["y", "i"])
     assert "(TopK): error:" in refusal(network([node], {"x": floats(3)}, {"k": np.array([-2])}))
+
+
+@pytest.mark.parametrize("opset", [10, 13])
+def test_scales_are_no_doubles(opset: int) -> None:
+    """As for ONNX Runtime: 3 / 0.6 is 5, and 30 times 0.7 is 21."""
+    options: dict[str, Any] = {"mode": "nearest"}
+    if opset > 10:
+        options |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    x = np.arange(30, dtype=np.float32)[None, None]
+    for scale, size in ((0.6, 18), (0.7, 21), (2.3, 69)):
+        names = ["x", "s"] if opset == 10 else ["x", "", "s"]
+        node = helper.make_node("Resize", names, ["y"], **options)
+        held = {"s": np.array([1, 1, scale], np.float32)}
+        (found,) = results(network([node], {"x": x}, held, opset=opset), {"x": x})
+        assert found.shape == (1, 1, size)
+        places = np.arange(size).astype(np.float32) / np.float32(scale)
+        expected = np.ceil(places) if opset == 10 and scale < 1 else np.floor(places)
+        assert found[0, 0].tolist() == np.minimum(expected, 29).tolist()
+
+
+def test_sizes_that_onnx_infers_for_pools_are_no_contradiction() -> None:
+    """Exporters write them into models; nodes behind the pool have them, too."""
+    x = floats(1, 1, 6)
+    pool = helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2], strides=[3], ceil_mode=1)
+    model = network([pool, helper.make_node("Relu", ["p"], ["y"])], {"x": x}, opset=13)
+    model = onnx.shape_inference.infer_shapes(model)
+    assert [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim] == [1, 1, 3]
+    assert results(model, {"x": x})[0].tolist() == [
+        [[max(value, 0) for value in maxima(x, slice(0, 2), slice(3, 5))]]
+    ]

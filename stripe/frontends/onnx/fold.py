@@ -57,9 +57,15 @@ def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema | None:
 
 
 def infer(
-    node: NodeProto, schema: OpSchema, inputs: Sequence[Value], opsets: Mapping[str, int]
+    node: NodeProto,
+    schema: OpSchema,
+    inputs: Sequence[Value],
+    opsets: Mapping[str, int],
+    *,
+    plainly: bool = False,
 ) -> list[TypeProto | None]:
-    """The types of the outputs, None where they do not follow from the inputs' types and from constants.
+    """The types of the outputs, None where they do not follow from the inputs' types and from constants; `plainly` as
+    onnx infers them, right or not.
 
     Raises Unsupported for inputs that contradict the operator.
     """
@@ -88,7 +94,7 @@ def infer(
     )
     first = next((value.type for value in inputs if isinstance(value, TensorValue)), None)
     check_attributes(node, schema, None if first is None else len(first.sizes))
-    known = result_sizes(node, inputs) if schema.domain == "" else None
+    known = result_sizes(node, inputs) if schema.domain == "" and not plainly else None
     inferring = _with_inference(schema)
     try:
         found = (

@@ -24,6 +24,7 @@ from stripe.frontends.onnx.fold import (
 )
 from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
 from stripe.frontends.onnx.operators import Library, Operator, formal_names
+from stripe.frontends.onnx.sizes import result_sizes
 from stripe.frontends.onnx.tile_file import TileFile, plain_name
 from stripe.frontends.onnx.values import (
     AbsentValue,
@@ -223,7 +224,12 @@ class GraphScope:
                 continue
             said = static_type(self.declared.get(name))
             type = static_type(proto) or said
-            if type is not None and said is not None and type != said:
+            if (
+                type is not None
+                and said is not None
+                and type != said
+                and not self._is_misled(node, schema, inputs, said)
+            ):
                 reason = f"its output '{printable_name(name)}' is {type}, and the model says {said}"
                 raise Unsupported(reason, "export the network again, or leave the shapes of values out")
             if type is None and self.used is not None and name not in self.used:
@@ -242,6 +248,15 @@ class GraphScope:
             _require_dtype(type)
             found.append(type)
         return found
+
+    def _is_misled(
+        self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], said: TensorType | None
+    ) -> bool:
+        """Whether the model has sizes that onnx infers against the specification, here or in a node before."""
+        if not self.writer.misled and result_sizes(node, inputs) is not None:
+            plain = infer(node, schema, inputs, self.opsets, plainly=True)
+            self.writer.misled = any(static_type(proto) == said for proto in plain)
+        return self.writer.misled
 
     def _called(
         self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], types: Sequence[TensorType | None]

@@ -95,6 +95,31 @@ def _pooled(sizes: Sizes, given: Given, _: Sequence[Value]) -> Sizes | None:
     return (*sizes[:2], *found)
 
 
+def _resized(sizes: Sizes, given: Given, inputs: Sequence[Value]) -> Sizes | None:
+    """Sizes times scales in fp32, as scales are: 30 elements times 0.7 are 21, and less with the digits of a double."""
+    scales = list(given["scales"].floats) if "scales" in given else _floats(inputs, 2) or _floats(inputs, 1)
+    axes = _numbers(given, "axes", 0, 0) or list(range(len(sizes)))
+    others = len(inputs) > 3 and isinstance(inputs[3], TensorValue) and inputs[3].type.count > 0
+    crops = _text(given, "coordinate_transformation_mode") == "tf_crop_and_resize"
+    legal = (
+        scales is not None and len(scales) == len(axes) and all(-len(sizes) <= a < len(sizes) for a in axes)
+    )
+    if scales is None or not legal or others or crops:
+        return None
+    found = list(sizes)
+    for axis, scale in zip(axes, scales, strict=True):
+        found[axis] = int(np.floor(np.float32(sizes[axis]) * np.float32(scale)))
+    return tuple(found)
+
+
+def _floats(inputs: Sequence[Value], place: int) -> list[float] | None:
+    """The elements of an input that is a constant and has some."""
+    value = inputs[place] if place < len(inputs) else None
+    if not isinstance(value, TensorValue) or value.data is None or value.type.count == 0:
+        return None
+    return list(map(float, np.asarray(value.data).reshape(-1)))
+
+
 def _numbers(given: Given, name: str, count: int, default: int) -> list[int]:
     return list(given[name].ints) if name in given and given[name].ints else [default] * count
 
@@ -112,4 +137,5 @@ _RULES: Mapping[str, Callable[[Sizes, Given, Sequence[Value]], Sizes | None]] = 
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pooled),
     **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), lambda sizes, _, __: sizes),
     "ConvTranspose": _transposed, "GatherND": _gathered, "MaxUnpool": _unpooled, "Slice": _sliced,
+    **dict.fromkeys(("Resize", "Upsample"), _resized),
 }  # fmt: skip

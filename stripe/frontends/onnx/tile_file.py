@@ -36,6 +36,8 @@ class TileFile:
     """Of inputs and constants."""
     problems: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
     """By the name of the node."""
+    misled: bool = False
+    """Whether the model says sizes that onnx infers against the specification; those behind them follow."""
     graphs: int = 0
     """Graphs inside of nodes that were imported, each round of a loop by itself."""
     _held: dict[tuple[int, TensorType], tuple[Array, str]] = field(
