@@ -1,7 +1,7 @@
 """Targets: the forms in which a program can be written, spelled as `c{openmp=true}` on the command line.
 
-A target is a frozen pydantic model whose fields are its options, as a pass is. Built-in targets stand in the table;
-others come through the entry-point group `stripe.targets`.
+A target is a frozen pydantic model whose fields are its options, as a pass is. Built-in targets stand in
+`target_names`; others come through the entry-point group `stripe.targets`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing_extensions import override
 from stripe.config.registry import Registry
 from stripe.config.spelling import read_one
 from stripe.emit.graphviz import block_graph
+from stripe.emit.target_names import BUILTIN_TARGETS
 from stripe.ir import Program, print_program
 from stripe.ir.text.json_ir import program_json
 
@@ -109,15 +110,7 @@ TARGETS = Registry(
     "stripe.targets",
     Target,
     "stripe",
-    {
-        "stripe": "emit.targets:StripeTarget",
-        "tile": "pipeline.targets.source:TileTarget",
-        "ast": "pipeline.targets.source:AstTarget",
-        "json": "emit.targets:JsonTarget",
-        "dot": "emit.targets:DotTarget",
-        "c": "emit.c.target:CTarget",
-        "library": "pipeline.targets.library:LibraryTarget",
-    },
+    BUILTIN_TARGETS,
     "stripe-opt --list-targets",
 )
 

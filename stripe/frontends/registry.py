@@ -30,6 +30,8 @@ BUILTIN = {
         FrontEnd("json", (".json",), "stripe.frontends.json_ir:load", starts=r"\{", out_of_bounds=True),
     )
 }  # fmt: skip
+BUILTIN_SUFFIXES = ", ".join(suffix for front_end in BUILTIN.values() for suffix in front_end.suffixes)
+"""The suffixes of the built-in languages, for descriptions of options."""
 TEXT_DEFAULT = "tile"
 """The language of a text that begins like none of the others."""
 

@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from stripe.config.model import ConfigModel, Scalar
 from stripe.config.parameters import Number, ParameterName, Value
+from stripe.frontends.registry import BUILTIN_SUFFIXES
 
 MAX_VALUES = 10_000
 """Most values of one axis."""
@@ -84,7 +85,7 @@ def doubled(low: Number, high: Number) -> tuple[Scalar, ...]:
 class WorkloadSpec(ConfigModel):
     """A program to evaluate, and its share in a mix of programs."""
 
-    path: str = Field(description="file of the program: .tile, .stripe, .onnx; from the sweep file's folder")
+    path: str = Field(description=f"file of the program: {BUILTIN_SUFFIXES}; from the sweep file's folder")
     name: str | None = Field(default=None, description="name in rows and reports; default: that of the file")
     weight: Weight = Field(default=1.0, description="factor of its latency, energy and operations in the mix")
     shapes: dict[str, str] = Field(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stripe.cli.option import OTHER, Option, Spec, option, spelled
 from stripe.cli.usage import file_name, number, one_of
 from stripe.frontends.frontend import ReadOptions
-from stripe.frontends.registry import BUILTIN, languages
+from stripe.frontends.registry import BUILTIN, BUILTIN_SUFFIXES, languages
 
 if TYPE_CHECKING:
     from stripe.pipeline.setup import PassSource
@@ -47,7 +47,7 @@ class InputSpec(Spec):
 
     input: str | None = _input(
         metavar="INPUT", read=file_name, complete="files", replayed=False,
-        help="a file (.tile, .stripe, .onnx), or - for standard input",
+        help=f"a file ({BUILTIN_SUFFIXES}), or - for standard input",
     )  # fmt: skip
     input_format: str | None = _input(
         "--input-format", choices=tuple(BUILTIN), more=languages, complete="languages", replayed=False,

@@ -8,6 +8,7 @@ from functools import partial
 from stripe.cli.arguments.compile import PassDiffSpec
 from stripe.cli.option import exclusive, option
 from stripe.cli.usage import file_name
+from stripe.emit.target_names import BUILTIN_TARGETS
 
 SCHEMAS = ("config", "hw", "ir", "sweep")
 
@@ -35,8 +36,7 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
 
     emit: str = _output(
         "--emit", metavar="TARGET", default="stripe", complete="targets",
-        help="form of the output: stripe (the default), tile, ast, json, dot, c, library (a folder), or with options "
-        "'c{openmp=true}'",
+        help=f"form of the output, stripe by default: {', '.join(BUILTIN_TARGETS)}; with options as 'c{{openmp=true}}'",
     )  # fmt: skip
     output: str | None = _output(
         "-o", metavar="FILE", read=file_name, complete="files", replayed=False,
