@@ -122,7 +122,9 @@ class Peel(Pass):
         reduced = [part for part in below if part is not None]
         text = ", ".join(f"{name} in {low}..{high}" for name, (low, high) in interior.items())
         share = inner.points / block.points * 100
-        context.applied(block, f"interior {text}: {share:.1f} % of the points; {len(reduced) - 1} edges")
+        count = len(reduced) - 1
+        said = f"{count} edge{'s' * (count != 1)}"
+        context.applied(block, f"interior {text}: {share:.1f} % of the points; {said}")
         return reduced
 
 

@@ -72,7 +72,7 @@ def test_of_floats_zero_times_infinity_is_refused_unless_allowed() -> None:
     result, remarks = run_pass(program, "pad")
     assert result is program
     assert str(remarks[0]) == (
-        "missed: conv: -1 + k + x >= 0 stays: at ci = 0, co = 0, k = 0, x = 0 0 would be multiplied by an "
+        "missed: conv: -1 + k + x >= 0 stays: at ci = 0, co = 0, k = 0, x = 0, 0 would be multiplied by an "
         "element that may be infinite or NaN; allow_nonfinite permits it"
     )
     allowed, _ = run_pass(program, "pad", allow_nonfinite=True)

@@ -279,7 +279,7 @@ class Tiling:
             unit = f"cycles + {OPERAND_WEIGHT:g}*cycles of operands"
         inexact = [footprint.ref.name for footprint in self.footprints if not footprint.is_exact]
         said = f"; {', '.join(inexact)} counted as a box" if inexact else ""
-        effort = f"{search.costed} costed, {search.bounded} boxes bounded"
+        effort = f"{search.costed} costed, {search.bounded} box{'es' * (search.bounded != 1)} bounded"
         title = f"best {len(found)} of {tiles} tiles, by {unit} ({effort}{said})"
         return "\n".join([title, *lines])
 

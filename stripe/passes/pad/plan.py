@@ -105,9 +105,9 @@ class Judge:
             return None
         at = ", ".join(f"{name} = {value}" for name, value in harmful.items())
         if (real - self._neutral(added, frozenset(self.sizes))).is_empty:
-            reason = f"at {at} 0 would be multiplied by an element that may be infinite or NaN"
+            reason = f"at {at}, 0 would be multiplied by an element that may be infinite or NaN"
             return Refusal(f"{reason}; allow_nonfinite permits it")
-        return Refusal(f"at {at} it would contribute more than the identity of {output.agg.value}")
+        return Refusal(f"at {at}, it would contribute more than the identity of {output.agg.value}")
 
     def _inside(self, ref: Refinement, among: Points) -> Points:
         """The points at which `ref` lies inside its buffer."""
