@@ -69,7 +69,7 @@ ROWS = [*TABLE, *(pytest.param(*row, marks=pytest.mark.slow) for row in SLOW)]
 def test_energies_of_the_annealer_are_reached(
     nest: LoopNest, rules: dict[str, bool], microjoules: float
 ) -> None:
-    (plan,) = search(nest, [target(nest, **rules)]).plans
+    (plan,) = search(nest, [target(nest, **rules)]).best
     assert plan.energy_pJ / 1e6 <= microjoules + 0.0005
 
 
@@ -101,7 +101,7 @@ def mapped(nest: LoopNest, plan: LoopMapping) -> Mapped:
 def test_plans_cost_what_counting_says(nest: LoopNest, bypass: bool, keep: bool) -> None:
     machine = target(nest, bypass=bypass, keep=keep)
     hardware = load_hardware("ref16x16")
-    for plan in search(nest, [machine], plans=5).plans:
+    for plan in search(nest, [machine], plans=5).best:
         (counted,) = count_program(as_stripe(mapped(nest, plan)), "keep" if keep else "refetch", hardware)
         assert counted.energy_pJ is not None
         # A price may be too high where a step of several loops ends at the box where it began; never too low.
@@ -111,7 +111,7 @@ def test_plans_cost_what_counting_says(nest: LoopNest, bypass: bool, keep: bool)
 
 def test_several_plans_are_ranked_and_distinct() -> None:
     nest = matmul(16, 32, 64)
-    plans = search(nest, [target(nest)], plans=20).plans
+    plans = search(nest, [target(nest)], plans=20).best
     assert len(plans) == 20
     assert [p.energy_pJ for p in plans] == sorted(p.energy_pJ for p in plans)
     assert len({(str(p.skeleton), tuple(p.splits.items())) for p in plans}) == 20
@@ -126,7 +126,7 @@ def test_windows_over_many_indices_take_bounded_time() -> None:
     )
     nest = LoopNest({"a": 12, "b": 12, "x": 24, "y": 24}, operands)
     found = search(nest, [target(nest)])
-    assert not found.is_complete and found.plans
+    assert not found.is_complete and found.best
     assert search(matmul(16, 32, 64), [target(matmul(16, 32, 64))]).is_complete
 
 
@@ -137,8 +137,8 @@ def test_independent_indices_take_bounded_time(monkeypatch: pytest.MonkeyPatch) 
     found = search(nest, [target(nest)])
     assert not found.is_complete
     monkeypatch.undo()
-    (best,) = search(nest, [target(nest)]).plans
-    assert best.energy_pJ <= found.plans[0].energy_pJ <= 1.2 * best.energy_pJ
+    (best,) = search(nest, [target(nest)]).best
+    assert best.energy_pJ <= found.best[0].energy_pJ <= 1.2 * best.energy_pJ
 
 
 def brute(nest: LoopNest, machine: Hierarchy) -> float:
@@ -177,14 +177,14 @@ def test_nothing_that_is_enumerated_is_cheaper() -> None:
     nest = matmul(4, 6, 2)
     machine = target(nest)
     machine = Hierarchy(machine.levels, (), machine.compute_pJ)
-    (plan,) = search(nest, [machine]).plans
+    (plan,) = search(nest, [machine]).best
     assert plan.energy_pJ <= brute(nest, machine) * (1 + 1e-9)
 
 
 def test_no_plan_where_nothing_fits() -> None:
     nest = matmul(4, 4, 4)
     levels = (Level("DRAM", ALL, None, 160, 170), Level("SRAM", ALL, 2, 5, 7))
-    assert search(nest, [Hierarchy(levels)]).plans == ()
+    assert search(nest, [Hierarchy(levels)]).best == ()
 
 
 def chains(machine: HardwareModel, unit: str) -> list[set[str]]:

@@ -107,7 +107,7 @@ class Mapper:
             found = search(nest, targets, plans=plans, objective=self.objective, most=self.most)
             self._found[key] = found
             self.priced += found.priced
-            self.mappings += found.mappings
+            self.mappings += found.total
         return self._found[key]
 
 
@@ -129,7 +129,7 @@ class _NestSearch:
             for operand in held
         ]
         found = mapper.find(form, targets, self.plans)
-        return [PlannedNest(nest, plan.of(nest), found.bound, mapper.objective) for plan in found.plans]
+        return [PlannedNest(nest, plan.of(nest), found.bound, mapper.objective) for plan in found.best]
 
     def cut(self, nest: LoopNest, price: float) -> list[PlannedNest]:
         """The best plan that cuts an index, if it is better than `price`."""

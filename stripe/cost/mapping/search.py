@@ -30,9 +30,11 @@ Objective = Literal["energy", "latency", "edp"]
 CHUNK = 1 << 16
 """Combinations that are priced at once."""
 BEAM = 256
+"""Combinations of some groups that the first search, which is inexact, keeps for the next group."""
 TIE = 1e-15
 """Cycles for a pJ, where mappings take the same time."""
 BLOCK = 256
+"""Rows that are compared with as many others at once: their table of pairs stays in the cache."""
 GROUP = 1 << 12
 """Choices for the indices of one group that are searched: windows may tie any number of indices together."""
 WIDEST = 1 << 18
@@ -87,12 +89,12 @@ class LoopMapping:
 
 @dataclass(frozen=True)
 class Found:
-    """The best plans, cheapest first, the number of priced mappings, and the number of all mappings. No other mapping
-    has a price below `bound`; 0 where some were left out because their group has too many."""
+    """The best mappings, cheapest first, the number of priced mappings, and the total number of mappings. No other
+    mapping has a price below `bound`; 0 where some were left out because their group has too many."""
 
-    plans: tuple[LoopMapping, ...]
+    best: tuple[LoopMapping, ...]
     priced: int
-    mappings: int
+    total: int
     bound: float
     is_complete: bool
 
@@ -170,7 +172,7 @@ def search(
     ]
     problems = [problem for problem in problems if problem.mappings]
     problems.sort(key=lambda problem: problem.bound)
-    mappings = sum(problem.mappings for problem in problems)
+    total = sum(problem.mappings for problem in problems)
     # A beam finds good plans within milliseconds; the prices that they set prune most of the exact search.
     beam = _Best(plans)
     for problem in problems:
@@ -194,7 +196,7 @@ def search(
             if price < best.bound and plan not in best.plans():
                 best.add(price, plan)
     priced = sum(problem.priced for problem in problems)
-    return Found(best.plans(), priced, mappings, min(bound, best.least), bound == inf)
+    return Found(best.plans(), priced, total, min(bound, best.least), bound == inf)
 
 
 @dataclass
