@@ -26,7 +26,7 @@ from stripe.emit.loops.memory import check_size, plan_arenas
 from stripe.emit.loops.scope import Area, CodeScope, Names, Pointer
 from stripe.ir import Program, Refinement, StripeError, beginnings, unfolded, with_entry
 
-Role = Literal["in", "out", "inout", "const"]
+ParameterRole = Literal["in", "out", "inout", "const"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class EntryParameter:
 
     name: str
     ref: Refinement
-    role: Role
+    role: ParameterRole
 
     def describe(self) -> str:
         """The parameter as a comment of the file tells it."""
