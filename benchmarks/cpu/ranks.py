@@ -133,7 +133,7 @@ def _tilings(
     block = next(b for _, b in walk(before.entry) if isinstance(b, Block) and b.words.has_all(pass_.reqs))
     tiling = Tiling(pass_, block, machine)
     sizes = candidate_sizes(pass_, tiling, sums=pass_.acc_idxs)
-    found = TileSearch(sizes, tiling.ranges, tiling.price, 1 << 20).run()
+    found = TileSearch(sizes, tiling.ranges, tiling.lower_bound, 1 << 20).run()
     lines = Tiling(pass_.model_copy(update={"cost": "lines"}), block, machine)
     chosen = random.Random(0).sample(found, min(count, len(found)))
     built: list[Program] = []
@@ -145,7 +145,7 @@ def _tilings(
         try:
             built.append(run_passes(program, changed, hardware=machine))
             row = np.array([ranked.sizes], dtype=np.int64)
-            costs.append((ranked.cost, float(lines.price(row, row)[0])))
+            costs.append((ranked.cost, float(lines.lower_bound(row, row)[0])))
         except StripeError as error:
             print(f"{fixed}: {error.reason}", file=sys.stderr)
     return built, costs, len(found)

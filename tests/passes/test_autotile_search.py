@@ -149,12 +149,12 @@ def machine(size: int, *, alignment: int = 1, depth: int = 2, latency: float = 0
 
 
 def cost(tiling: Tiling, sizes: Ints) -> Floats:
-    return tiling.price(sizes, sizes)
+    return tiling.lower_bound(sizes, sizes)
 
 
 def tile_search(tiling: Tiling, wanted: int = 10) -> TileSearch:
     candidates = [np.arange(1, size + 1, dtype=np.int64) for size in tiling.ranges]
-    return TileSearch(candidates, tiling.ranges, tiling.price, wanted)
+    return TileSearch(candidates, tiling.ranges, tiling.lower_bound, wanted)
 
 
 def check_against_all(tiling: Tiling, wanted: int) -> None:
@@ -191,7 +191,7 @@ def test_bounds_are_at_most_the_cost_of_any_member(tiling: Tiling, data: st.Data
     members = np.array(list(product(*(range(low, high + 1) for low, high in ends))), dtype=np.int64)
     low, high = (np.array([[pair[side] for pair in ends]], dtype=np.int64) for side in (0, 1))
     least = cost(tiling, members).min()
-    assert tiling.price(low, high)[0] <= least + 1e-9 * abs(least) or np.isinf(least)
+    assert tiling.lower_bound(low, high)[0] <= least + 1e-9 * abs(least) or np.isinf(least)
 
 
 def test_ties_go_to_fewer_tiles_then_to_smaller_sizes() -> None:

@@ -1,14 +1,14 @@
 """The complete search for the best tile sizes: branch and bound over boxes of candidates, vectorised.
 
-A *box* is a run of consecutive candidates for each index. The price of a box is a lower bound of the cost of all
-its members, infinite where none keeps the limits; the price of a single candidate is its cost. The search keeps a
+A *box* is a run of consecutive candidates for each index. The bound of a box is a lower bound of the cost of all
+its members, infinite where none keeps the limits; the bound of a single candidate is its cost. The search keeps a
 set of boxes that together hold every candidate that may still be among the wanted best.
 
 **The optimum survives.** It starts with the box of all candidates. A step replaces a box by its two halves,
 which hold the same candidates, or by the exact costs of all its members; it drops a box only when (1) no
 member keeps the limits, or (2) the bound of its members' rank (cost, number of tiles, sizes) comes after the
 rank of the last of the wanted that are known. For (1) the smallest sizes are tested against limits on
-footprints, which grow with every tile size: if this corner fails, all members do. For (2) the price adds up
+footprints, which grow with every tile size: if this corner fails, all members do. For (2) the bound adds up
 parts that are each monotonic in every size, each taken at the corner where it is least, so that it is at most
 the cost of any member; the number of tiles is least at the largest sizes, and the first sizes are the smallest.
 So a dropped member either breaks a limit or ranks after `wanted` others, and the first `wanted` of the ranking
@@ -36,7 +36,7 @@ MOST_COSTED = 1 << 12
 """Candidates that are costed at once."""
 
 
-Price: TypeAlias = Callable[[Ints, Ints], Floats]
+LowerBound: TypeAlias = Callable[[Ints, Ints], Floats]
 """Lower bound of the cost of all sizes between two corners; their cost where both corners are the same array. A row
 per box and a column per index."""
 
@@ -55,7 +55,7 @@ class TileSearch:
 
     candidates: Sequence[Ints]
     ranges: Sequence[int]
-    price: Price
+    lower_bound: LowerBound
     wanted: int = 10
     below: float = inf
     """Candidates that cost as much are not looked for."""
@@ -138,7 +138,7 @@ class TileSearch:
     def _promising(self, low: Ints, high: Ints) -> tuple[Ints, Ints, Floats]:
         """The boxes that may hold a wanted candidate, with their bounds."""
         self.bounded += len(low)
-        bound = _rounded(self.price(self._sizes(low), self._sizes(high)), down=True)
+        bound = _rounded(self.lower_bound(self._sizes(low), self._sizes(high)), down=True)
         kept = self._may_rank(bound, low, high)
         return low[kept], high[kept], bound[kept]
 
@@ -179,7 +179,7 @@ class TileSearch:
         """Costs candidates and keeps the best of new and known ones."""
         sizes = self._sizes(places)
         self.costed += len(sizes)
-        cost = _rounded(self.price(sizes, sizes), down=False)
+        cost = _rounded(self.lower_bound(sizes, sizes), down=False)
         good = cost < self.below
         if len(self._best_cost) >= self.wanted:
             good &= cost <= self._best_cost[-1]

@@ -171,7 +171,7 @@ class BlockTiler:
         counts = (-(-size // each) for size, each in zip(tiling.ranges, sizes, strict=True))
         firsts = (np.sort(np.unique(count, return_index=True)[1]) for count in counts)
         smallest = [each[first] for each, first in zip(sizes, firsts, strict=True)]
-        search = TileSearch(smallest, tiling.ranges, tiling.price, wanted, below)
+        search = TileSearch(smallest, tiling.ranges, tiling.lower_bound, wanted, below)
         self._searches[key] = _Searched(tiling, search, prod(map(len, sizes)), search.run())
         return self._searches[key]
 

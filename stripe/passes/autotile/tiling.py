@@ -180,7 +180,7 @@ class Tiling:
                 broken |= part > limit.most
         return broken
 
-    def price(self, low: Ints, high: Ints) -> Floats:
+    def lower_bound(self, low: Ints, high: Ints) -> Floats:
         """Lower bound of the cost of sizes between `low` and `high`, the cost where both are the same array."""
         return np.where(self.too_big(low), np.inf, self._cost(low, high))
 
@@ -194,7 +194,7 @@ class Tiling:
 
     def bound(self) -> float:
         """Lower bound of the cost of any tile, of parts of sums too."""
-        return float(self.price(_row([1] * len(self.ranges)), _row(self.ranges))[0])
+        return float(self.lower_bound(_row([1] * len(self.ranges)), _row(self.ranges))[0])
 
     def _lines_per_point(self, low: Ints, high: Ints) -> Floats:
         """The cost that PlaidML 0.7 gave a tile with its default weights (tile/codegen/autotile.cc):
