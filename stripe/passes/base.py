@@ -75,7 +75,7 @@ class PassContext:
     """The surroundings of a pass: the machine, the listener for remarks, `evaluate`, which runs a program on arrays
     (passes stand below the interpreter and cannot call it themselves), and `price`, which runs the rest of the pass
     list on a program and simulates the result. It raises StripeError where the list refuses the program. `words_named`
-    gives the words that options of the list's passes name; `is_price` tells whether the run is one for a price.
+    gives the words that options of the list's passes name; `runs_for_price` tells whether the run is one for a price.
     """
 
     hardware: HardwareModel | None = None
@@ -83,7 +83,7 @@ class PassContext:
     evaluate: Evaluate | None = None
     price: Callable[[Program], Price] | None = None
     words_named: Callable[[], frozenset[str]] = frozenset
-    is_price: Callable[[], bool] = lambda: False
+    runs_for_price: Callable[[], bool] = lambda: False
 
     def applied(self, block: Block | str, message: str, cycles: tuple[tuple[str, float], ...] = ()) -> None:
         self._say(RemarkKind.APPLIED, block, message, cycles)

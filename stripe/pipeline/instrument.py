@@ -72,9 +72,9 @@ class Instrument:
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
         """Just after a pass; the same object twice when it changed nothing. An exception ends the run."""
 
-    def asked_list(self, entry: PassEntry) -> None:
-        """The running pass asks about its list: for the price of a candidate, which the entries behind it decide
-        too, or for the words of all entries."""
+    def depends_on_list(self, entry: PassEntry) -> None:
+        """The result of the running pass depends on the other entries: on the price of a candidate, which those behind
+        it decide too, or on the words of all."""
 
     def remark(self, entry: PassEntry, remark: Remark) -> None:
         """A remark of the running pass."""

@@ -59,7 +59,7 @@ class PassManager:
     instruments: tuple[Instrument, ...] = ()
     pricing: Pricing = field(default_factory=PriceMemo, compare=False)
     """The source of prices for passes, also for passes that run inside a price."""
-    is_price: bool = False
+    runs_for_price: bool = False
     """Whether the run is one for a price."""
 
     def run(self, program: Program) -> Program:
@@ -117,12 +117,12 @@ class PassManager:
             self._asked(entry)
             return words_named(self.entries)
 
-        def is_price() -> bool:
+        def runs_for_price() -> bool:
             self._asked(entry)
-            return self.is_price
+            return self.runs_for_price
 
         price = self._pricing(number)
-        context = PassContext(self.hardware, listener, _evaluate, price, words, is_price)
+        context = PassContext(self.hardware, listener, _evaluate, price, words, runs_for_price)
         if self.instruments:
             say_unmatched(entry, program, context)
         try:
@@ -139,7 +139,9 @@ class PassManager:
         entry = self.entries[number]
         if self.hardware is None:
             return None
-        rest = PassManager(self.entries[number + 1 :], self.hardware, pricing=self.pricing, is_price=True)
+        rest = PassManager(
+            self.entries[number + 1 :], self.hardware, pricing=self.pricing, runs_for_price=True
+        )
 
         def price(program: Program) -> Price:
             self._asked(entry)
@@ -149,7 +151,7 @@ class PassManager:
 
     def _asked(self, entry: PassEntry) -> None:
         for instrument in self.instruments:
-            instrument.asked_list(entry)
+            instrument.depends_on_list(entry)
 
     def _report(self, entry: PassEntry, program: Program, error: Exception) -> None:
         for instrument in self.instruments:

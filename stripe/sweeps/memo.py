@@ -101,7 +101,11 @@ class PassMemo:
         watch = _ListWatch()
         pricing = _KnownPrices(self, listed, machine, reads)
         manager = PassManager(
-            listed.entries, machine.traced(reads), (watch,), pricing=pricing, is_price=listed.is_price
+            listed.entries,
+            machine.traced(reads),
+            (watch,),
+            pricing=pricing,
+            runs_for_price=listed.runs_for_price,
         )
         try:
             after = self._node_after(node, manager.step(number, node.program), known, watch.asked)
@@ -157,12 +161,12 @@ class _SpelledEntries:
 
     entries: tuple[PassEntry, ...]
     spelled: tuple[str, ...]
-    is_price: bool = False
+    runs_for_price: bool = False
 
     @property
     def whole(self) -> tuple[object, ...]:
         """All that a pass can ask of its list."""
-        return (self.is_price, *self.spelled)
+        return (self.runs_for_price, *self.spelled)
 
     @staticmethod
     def of(entries: tuple[PassEntry, ...]) -> _SpelledEntries:
@@ -184,7 +188,7 @@ class _KnownPrices:
         listed = _SpelledEntries(
             rest.entries,
             self.listed.spelled[len(self.listed.spelled) - len(rest.entries) :],
-            is_price=rest.is_price,
+            runs_for_price=rest.runs_for_price,
         )
         return self.memo.price(listed, program, self.machine, self.reads)
 
@@ -196,5 +200,5 @@ class _ListWatch(Instrument):
         self.asked = False
 
     @override
-    def asked_list(self, entry: PassEntry) -> None:
+    def depends_on_list(self, entry: PassEntry) -> None:
         self.asked = True

@@ -62,7 +62,7 @@ class FusionPrices:
         words; empty where there are none. A refusal where the fused block is dearer."""
         if self._ask is None or len(path) == 1:
             return ""
-        if self._context.is_price():
+        if self._context.runs_for_price():
             first, second = (line.block_at(slot) for slot in slots[-2:])
             assert first is not None and second is not None and self._context.hardware is not None
             if len(path) > MAIN or not _seems_dear(self._context.hardware, first, second):
