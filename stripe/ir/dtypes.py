@@ -112,13 +112,6 @@ class DType:
         integers = self.kind == other.kind or (self.kind, other.kind) == ("int", "uint")
         return integers and self.bits > other.bits
 
-    def nearest(self, value: float) -> float:
-        """The value of a float dtype that is nearest to a number, ties to even."""
-        import numpy as np
-
-        with np.errstate(over="ignore"):
-            return float(np.float64(value).astype(self.numpy()))
-
     def numpy(self) -> np.dtype[np.generic]:
         """The numpy dtype with the same representation; types that numpy lacks come from ml_dtypes."""
         import numpy as np

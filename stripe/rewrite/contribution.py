@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import isfinite, prod
+from math import isfinite, isinf, prod
 
 from stripe.ir import (
     INTRINSICS,
@@ -20,6 +20,7 @@ from stripe.ir import (
     result_dtype,
     value_key,
 )
+from stripe.ir.constants import convert_constant
 from stripe.rewrite.refusal import Refusal
 
 
@@ -34,7 +35,9 @@ class Abstract:
 
     @staticmethod
     def known(dtype: DType, number: bool | int | float) -> Abstract:
-        return Abstract(dtype, float(number) if dtype.is_float else int(number), isfinite(number))
+        """The value of `dtype` for a number, rounded by the rules of `cast`."""
+        exact = convert_constant(number, dtype)
+        return Abstract(dtype, exact, isfinite(exact))
 
     @property
     def numbers(self) -> tuple[bool | int | float, ...]:
@@ -124,9 +127,10 @@ def _applied(op: str, inputs: list[Abstract], target: DType | None) -> Abstract:
         return _number(dtype, [*inputs[1].numbers, *inputs[2].numbers])
     if op != "cast":
         return _folded(op, inputs, dtype)
-    # 0, 1 and infinities among floats survive any cast; of other values only finiteness is known
+    # 0 and 1 survive any cast, infinities those to floats that have them; of other values only finiteness is known
     number = first.number
-    if number is not None and (number in (0, 1) or (dtype.is_float and not isfinite(number))):
+    keeps = dtype.is_float and dtype.has_infinity
+    if number in (0, 1) or (number is not None and isinf(number) and keeps):
         return _number(dtype, list(first.numbers))
     wide = dtype.largest >= 2.0**64  # every integer lies within its range
     return Abstract.unknown(dtype, finite=wide and first.finite and not first.dtype.is_float)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
+from stripe.ir.constants import convert_constant
 from stripe.ir.dtypes import BOOL, FP32, I32, I64, DType
 from stripe.ir.intrinsics import INTRINSICS, Number
 from stripe.tile.operations import OperandError, result_dtype
@@ -63,23 +63,10 @@ def fold(op: str, operands: Sequence[Const]) -> Const | None:
 
 
 def cast(value: Number, dtype: DType) -> Const:
-    """A constant that the program casts to `dtype`, which rounds it."""
-    return Const(dtype.nearest(float(value)), dtype) if dtype.is_float else convert(value, dtype)
+    """A constant that the program casts to `dtype`."""
+    return Const(convert_constant(value, dtype), dtype)
 
 
 def convert(value: Number, dtype: DType) -> Const:
-    """A constant as an operand of `dtype`: floats truncate and saturate, integers wrap, as in the programs. A float
-    keeps its digits; the operation rounds it.
-    """
-    if dtype == BOOL:
-        return Const(bool(value), BOOL)
-    if dtype.is_float:
-        return Const(float(value), dtype)
-    if isinstance(value, float):
-        if math.isnan(value):
-            return Const(0, dtype)
-        low, high = int(dtype.min_value), int(dtype.max_value)
-        return Const(low if value <= low else high if value >= high else int(value), dtype)
-    wrapped = int(value) % (1 << dtype.bits)
-    signed = dtype.kind == "int" and wrapped >= 1 << (dtype.bits - 1)
-    return Const(wrapped - (1 << dtype.bits) if signed else wrapped, dtype)
+    """A constant as an operand of `dtype`. A float keeps its digits; the operation rounds it."""
+    return Const(float(value), dtype) if dtype.is_float else cast(value, dtype)

@@ -99,7 +99,9 @@ class Emitter:
         elif depth > 2 and writer.function.indent <= _DEEPEST:
             self._loops(block, writer, depth, bare=False)
         else:
-            inner = writer.new_function(writer.scope, fuses=fuses(block))
+            sources = {ref.source for ref in block.refinements if not ref.is_alloc}
+            memory = {name: writer.scope.areas[name].pointer.name for name in sources}
+            inner = writer.new_function(writer.scope, fuses=fuses(block, memory))
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
             writer.line(inner.function.call(name, writer.function))

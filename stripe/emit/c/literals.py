@@ -1,59 +1,12 @@
-"""Literals of C, and the values of constants rounded to their dtype."""
+"""Literals of C."""
 
 from __future__ import annotations
 
 import math
-import struct
 import sys
-from typing import TYPE_CHECKING
 
 from stripe.ir import DType
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | float:
-    """`value` as an exact value of `dtype`, by the rules of `cast`."""
-    if dtype.kind == "bool":
-        return value != 0
-    if dtype.is_integer:
-        if not isinstance(value, float):  # wraps
-            low = int(value) & ((1 << dtype.bits) - 1)
-            return low - (1 << dtype.bits) if dtype.kind == "int" and low >> (dtype.bits - 1) else low
-        if math.isnan(value):
-            return 0
-        low, high = int(dtype.min_value), int(dtype.max_value)
-        if math.isinf(value):
-            return high if value > 0 else low
-        return min(max(int(value), low), high)
-    if dtype.bits == 64:
-        return _to_double(value)
-    return float(_narrowed(value, dtype)) if dtype.is_narrow else _single(value)
-
-
-def _to_double(value: bool | int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # an int beyond the largest double
-        return math.inf if value > 0 else -math.inf
-
-
-def _single(value: bool | int | float) -> float:
-    wide = _to_double(value)
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", wide))[0])
-    except OverflowError:
-        return math.copysign(math.inf, wide)
-
-
-def _narrowed(value: bool | int | float, dtype: DType) -> np.generic:
-    """`value` in a narrow float, rounded to single first."""
-    import numpy as np
-
-    with np.errstate(all="ignore"):
-        narrow: np.generic = np.float32(_single(value)).astype(dtype.numpy())
-    return narrow
+from stripe.ir.constants import convert_constant, narrowed, nearest_single
 
 
 def literal(value: bool | int | float, dtype: DType) -> str:
@@ -87,7 +40,7 @@ def _float_literal(value: float, dtype: DType) -> str:
         return repr(value)
     # The shortest decimal that reads back as the single.
     texts = [f"{value:.{digits}g}" for digits in range(6, 10)]
-    shortest = next((text for text in texts if _single(float(text)) == value), repr(value))
+    shortest = next((text for text in texts if nearest_single(float(text)) == value), repr(value))
     return f"{shortest}f" if any(char in shortest for char in ".en") else f"{shortest}.0f"
 
 
@@ -95,7 +48,7 @@ def memory_literal(value: bool | int | float, dtype: DType) -> str:
     """A C constant expression for the memory form of `value`."""
     if not dtype.is_narrow:
         return str(int(value != 0)) if dtype.kind == "bool" else literal(value, dtype)
-    return f"0x{int.from_bytes(_narrowed(value, dtype).tobytes(), sys.byteorder):0{2 * dtype.bytes}x}"
+    return f"0x{int.from_bytes(narrowed(value, dtype).tobytes(), sys.byteorder):0{2 * dtype.bytes}x}"
 
 
 def is_zero_bits(value: bool | int | float) -> bool:

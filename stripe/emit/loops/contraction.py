@@ -6,6 +6,7 @@ becomes `x * 2`. Contracted with a sum, these round once where the program round
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from stripe.emit.loops.tiles import products
@@ -18,16 +19,18 @@ None where a compiler may take the value for a product."""
 _PRODUCT: Origins = frozenset({None})
 
 
-def fuses(block: Block) -> bool:
+def fuses(block: Block, memory: Mapping[str, str]) -> bool:
     """Whether sums take products in one rounding somewhere inside `block`, a function of its own, and nothing else is,
-    or may become, a product of floats that is added to something."""
+    or may become, a product of floats that is added to something. `memory` names the memory of each view around: two
+    names may be one.
+    """
     nests = list(Nest.root(block).walk())
     if not any(products(nest.block) for nest in nests) or any(map(_multiplies, nests)):
         return False
     contents: dict[Buffer, Origins] = {}
     while True:  # loops carry values to statements before
         known = dict(contents)
-        if any(_contracts(nest, contents) for nest in nests):
+        if any(_contracts(nest, contents, memory) for nest in nests):
             return False
         if contents == known:
             return True
@@ -44,17 +47,22 @@ def _multiplies(nest: Nest) -> bool:
     )
 
 
-def _contracts(nest: Nest, contents: dict[Buffer, Origins]) -> bool:
+def _contracts(nest: Nest, contents: dict[Buffer, Origins], memory: Mapping[str, str]) -> bool:
     """Whether the statements of a block add to something that may become a product, `contents` being what the written
     buffers hold, which it extends."""
     block, summed = nest.block, products(nest.block)
     values: dict[str, Origins] = {}
+
+    def buffer_of(ref: str) -> Buffer:
+        buffer = nest.views[ref].buffer
+        return buffer if buffer.path else Buffer((), memory[buffer.name])
+
     for statement in block.statements:
         used = [values.get(name, frozenset()) for name in scalars_used(statement)]
         origins: Origins = frozenset[Buffer | frozenset[Buffer] | None]().union(*used)
         match statement:
             case Load(into, ref):
-                buffer = nest.views[ref].buffer
+                buffer = buffer_of(ref)
                 values[into] = contents.get(buffer, frozenset({buffer}))
             case Intrinsic(into) if into in summed:
                 factors = [{each} if isinstance(each, Buffer) else each or () for each in origins]
@@ -66,7 +74,7 @@ def _contracts(nest: Nest, contents: dict[Buffer, Origins]) -> bool:
             case Intrinsic(into, "div"):
                 values[into] = origins | _PRODUCT
             case Store(name, value):
-                ref, buffer = block.ref(name), nest.views[name].buffer
+                ref, buffer = block.ref(name), buffer_of(name)
                 whole = all(isinstance(each, frozenset) for each in origins)  # a partial sum
                 if ref.agg is Agg.ADD and ref.dtype.is_float and value not in summed and not whole:
                     return True  # x + x + x
