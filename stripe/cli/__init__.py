@@ -1,1 +1,1 @@
-"""The command lines; each module has `main(argv=None) -> int` and nothing else imports them."""
+"""The command lines: `start` has the entry points, `arguments` the options, `commands` the work behind them."""

@@ -49,7 +49,7 @@ def load_hardware(
 
 
 def _without_entry(model: HardwareModel, sources: Iterable[Documented]) -> Iterator[Documented]:
-    """The numbers of the template for which no source is named, nor that it is unverified."""
+    """The numbers of the template with neither a source nor the mark *unverified*."""
     known = _any_of(tuple(entry.path for entry in sources))
     values = model.model_dump(mode="json", exclude_unset=True, exclude={"parameters", "sources"})
     for place, value in _numbers(values):

@@ -281,7 +281,8 @@ SPECIALS: dict[str, SpecialSpec] = {
 
 
 def result_dtype(op: str, inputs: Sequence[DType], target: DType | None = None) -> DType:
-    """The dtype of `op` on `inputs`; `target` is that of a `cast`.
+    """The dtype of `op` on `inputs`; `target` is that of a `cast`. (In Tile, where operands may have several dtypes, it
+    is `stripe.tile.operations.result_dtype`.)
 
     Raises:
         ValueError: unknown intrinsic, wrong number of inputs, or dtypes that it does not take (the text says which).

@@ -43,6 +43,8 @@ def result_dtype(op: str, dtypes: Sequence[DType]) -> DType:
     first of several as wide, and bool is as wide as i8. So `exp` of i32 is i32 there and fp32 here; `relu` of i8, which
     is `C ? 0.0 : X` there, is fp32 there and i8 here; `bool + i8` is bool there, `i8 + bool` i8, and both are i8 here.
 
+    The intrinsics of the IR, whose operands have one dtype, have `stripe.ir.intrinsics.result_dtype`.
+
     Raises OperandError for dtypes that the operation does not take.
     """
     spec = INTRINSICS[op]
