@@ -103,11 +103,12 @@ def test_compilers_contract_no_products_of_their_own(epilogue: str) -> None:
     built = compile_program(program, CompileOptions(native=True, level="O3"))
     random = np.random.default_rng(1)
     for limit in (3e38, 3e-44):
-        inputs = {name: np.full((16, 16), 1.0, np.float32) for name in "AB"}
-        inputs["A"] *= np.float32(limit)
-        inputs["B"] *= np.eye(16, dtype=np.float32)
-        inputs["E"] = (limit * random.random((16, 16))).astype(np.float32)
-        inputs["A0"] = np.zeros(16, np.float32)
+        inputs = {
+            "A": np.full((16, 16), limit, np.float32),
+            "B": np.eye(16, dtype=np.float32),
+            "E": (limit * random.random((16, 16))).astype(np.float32),
+            "A0": np.zeros(16, np.float32),
+        }
         with np.errstate(over="ignore"):
             expected = interpret(program, inputs)["O"]
         assert np.array_equal(built.run(inputs)["O"], expected)

@@ -25,6 +25,7 @@ from stripe.ir import (
     Refinement,
     Statement,
     Store,
+    Tags,
     replace_at,
     surround,
     value_key,
@@ -107,7 +108,8 @@ def _fill(view: Refinement, piece: Points, pad: Number, user: Statement) -> Bloc
     box = piece.box()
     assert box is not None, "a piece has elements"
     cuts = dict.fromkeys(affine for affine in piece.affines() if affine.bounds(box)[0] < 0)
-    block = fill_block(f"fill_{view.name}", view, list(box.values()), pad, location=beside(user))
+    tags = Tags.of("init", "kernel")
+    block = fill_block(f"fill_{view.name}", view, list(box.values()), pad, tags, location=beside(user))
     (element,) = (dict(zip(box, ref.access, strict=True)) for ref in block.refinements)
     return replace(block, constraints=tuple(Constraint(affine.subs(element)) for affine in cuts))
 
