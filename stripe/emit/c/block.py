@@ -218,6 +218,7 @@ class Emitter:
 
 
 def _comment_lines(block: Block) -> list[str]:
-    """The name and the comments of a block, each behind `//`."""
-    texts = [block.name, *block.comments] if block.name else list(block.comments)
+    """The name with the tags, and the comments of a block, each behind `//`."""
+    title = " ".join([block.name or "block", *(f"#{word}" for word in block.tags)])
+    texts = [title, *block.comments] if block.name or block.tags else list(block.comments)
     return [f"// {text}" for text in map(sanitize_comment, texts) if text]
