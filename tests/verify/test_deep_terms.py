@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import pytest
 
 from stripe.ir import Intrinsic, Program, Store, with_entry, with_statements
+from stripe.tile import compile_tile
 from stripe.verify.proof import contributions
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
@@ -80,3 +86,38 @@ def test_terms_that_hold_one_part_often(start: str) -> None:
     found = prove_equal(of(before), of(after))
     assert isinstance(found, Unknown)
     assert "an element-wise chain is too long" in found.reason
+
+
+@contextmanager
+def few_frames(number: int) -> Generator[None]:
+    """At most so many calls inside of one another, beside those around."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + number)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+LAYERS = {
+    "operations": "T{next} = relu(T{n});",
+    "sums": "S{n}[i : 4] = +(T{n}[j] * A[i]); T{next} = relu(S{n});",
+    "specials": "T{next} = gather(T{n}, I);",
+}
+
+
+def layers(step: str, first: str, count: int) -> Program:
+    steps = " ".join(step.format(n=n, next=n + 1) for n in range(count))
+    text = f"function (A[N=4]: fp32, I[N]: i32) -> (B) {{ T0 = {first}; {steps} B = T{count} + 1.0; }}"
+    return compile_tile(text, "layers", {})
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("most_parts", [20_000, 4])
+def test_many_layers_need_no_deep_stack(kind: str, most_parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """12 layers behind a difference, also where a term is too large and nothing behind it can be defined."""
+    before, after = (layers(LAYERS[kind], first, 12) for first in ("relu(A)", "abs(A)"))
+    monkeypatch.setattr(contributions, "_MOST_PARTS", most_parts)
+    with few_frames(80):
+        found = prove_equal(before, after)
+    assert isinstance(found, Different | Unknown)

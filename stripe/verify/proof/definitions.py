@@ -69,7 +69,7 @@ class Definitions:
         self.rules = rules
         self.relied: set[Assumption] = set()
         """The assumptions behind the definitions made so far."""
-        self._definitions: dict[Read, Definition] = {}
+        self._definitions: dict[Read, Definition | Unprovable] = {}
         self._chains: dict[Buffer, DType] = {}
         self._scalars: dict[tuple[Path, str], list[Value]] = {}
         self._defined: dict[Path, dict[str, int]] = {}
@@ -77,9 +77,20 @@ class Definitions:
     def definition(self, read: Read) -> Definition:
         """The definition of the elements that a load reads: the last assignments before it, and the merges after these.
         Raises Unprovable for an element assigned twice, and for several aggregations of one buffer."""
-        if read in self._definitions:
-            return self._definitions[read]
-        check_time()
+        if read not in self._definitions:
+            check_time()
+            try:
+                self._definitions[read] = self._defined_by_writes(read)
+            except Unprovable as reason:
+                # readers far behind ask again: without the answer each would look through all that lie between
+                self._definitions[read] = Unprovable(*reason.args)
+                raise
+        found = self._definitions[read]
+        if isinstance(found, Unprovable):
+            raise Unprovable(*found.args)
+        return found
+
+    def _defined_by_writes(self, read: Read) -> Definition:
         keys = key_names(read)
         assigned = Points.empty(keys)
         values: list[Contribution] = []
@@ -114,8 +125,7 @@ class Definitions:
                 kept = self._initial(read, rest.reversed())
                 values += [Contribution(value.term, rest, value.at, None) for value in kept]
                 covered = covered | rest.domain
-        self._definitions[read] = Definition(keys, tuple(values), tuple(merges), covered)
-        return self._definitions[read]
+        return Definition(keys, tuple(values), tuple(merges), covered)
 
     def _stored(self, writer: Access, points: Relation) -> list[Contribution]:
         """The contributions of a write, at `points`, to the keys from which these lead."""

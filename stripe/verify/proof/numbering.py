@@ -110,8 +110,19 @@ class Numbering:
         self.incomplete = ""
         self.relied: set[Assumption] = set()
         self._calls: dict[tuple[int, Path], int] = {}
-        self._known: dict[tuple[int, Read], list[tuple[Leaf, Relation]]] = {}
+        self._known: dict[tuple[int, Read], list[tuple[Leaf, Relation]] | Unprovable] = {}
         self._normal: dict[tuple[int, Read], Definition] = {}
+
+    def prepare(self, definitions: Definitions, read: Read) -> None:
+        """Names the reductions and specials that define a read. From the first read on this needs no deep recursion,
+        and what comes later meets small terms."""
+        definition = definitions.definition(read)
+        if definition.merges:
+            self.normal(definitions, read)
+        for value in definition.values:
+            for leaf in leaves(value.term):
+                if isinstance(leaf, Called):
+                    self._called(definitions, leaf)
 
     def normal(self, definitions: Definitions, read: Read) -> Definition:
         """The definition of a read in shared names alone."""
@@ -208,8 +219,15 @@ class Numbering:
         """
         key = (id(definitions), read)
         if key not in self._known:
-            self._known[key] = self._name(definitions, read)
-        return self._known[key]
+            try:
+                self._known[key] = self._name(definitions, read)
+            except Unprovable as reason:
+                self._known[key] = Unprovable(*reason.args)
+                raise
+        found = self._known[key]
+        if isinstance(found, Unprovable):
+            raise Unprovable(*found.args)
+        return found
 
     def _name(self, definitions: Definitions, read: Read) -> list[tuple[Leaf, Relation]]:
         (own,) = definitions.definition(read).merges

@@ -299,11 +299,9 @@ def _interface(before: Program, after: Program) -> Witness | None:
 def _differ(sides: Sides, pair: BufferPair, depth: int) -> Mismatch | None:
     """The first difference between the two definitions of a buffer."""
     for definitions, buffer in zip(sides.both, pair.buffers, strict=True):
-        # from the first on: without deep recursion, and what comes later meets small terms
         for read in reads_in_order(definitions, definitions.reaching.final(buffer)):
             with suppress(Unprovable):  # it is raised again where the read matters
-                if definitions.definition(read).merges:
-                    sides.numbering.normal(definitions, read)
+                sides.numbering.prepare(definitions, read)
     first, second = (
         sides.numbering.normal(definitions, definitions.reaching.final(buffer))
         for definitions, buffer in zip(sides.both, pair.buffers, strict=True)
