@@ -18,10 +18,12 @@ from stripe.ir import (
     Agg,
     Block,
     Diagnostic,
+    Load,
     Nest,
     Path,
     Program,
     Refinement,
+    Store,
     beginnings,
     reads_of,
     scalar_defined,
@@ -227,7 +229,13 @@ def _check_copies(buffer: Placed) -> Iterator[Diagnostic]:
     block, depth = buffer.nest.block, buffer.nest.block.pipeline_depth or 1
     if buffer.ref.copies >= depth:
         return
-    transfers = (inner for inner in block.blocks if inner.location and inner.location != block.location)
+    transfers = (
+        inner
+        for inner in block.blocks
+        if inner.location
+        and inner.location != block.location
+        and all(isinstance(s, Load | Store | Block) for _, part in walk(inner) for s in part.statements)
+    )
     if any(ref.source == buffer.ref.name for transfer in transfers for ref in transfer.refinements):
         message = f"'{buffer.ref.name}' has copies for {buffer.ref.copies} of the {depth} tiles in flight"
         yield buffer.wrong(message, f"give it #buffers={depth}")
