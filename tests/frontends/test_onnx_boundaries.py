@@ -580,3 +580,22 @@ def test_sizes_that_onnx_infers_for_pools_are_no_contradiction() -> None:
     assert results(model, {"x": x})[0].tolist() == [
         [[max(value, 0) for value in maxima(x, slice(0, 2), slice(3, 5))]]
     ]
+
+
+CONTRADICTIONS: list[tuple[str, list[tuple[int, ...]], dict[str, Any], str]] = [
+    ("Conv", [(1, 4, 4), (2, 1, 3)], {"group": 2}, "4 channels and filters of sizes [2, 1, 3] in 2 groups"),
+    ("LSTM", [(3, 2, 4), (1, 8, 3), (1, 8, 2)], {"hidden_size": 2}, "W have the sizes [1, 8, 3], not [1, 8, 4]"),
+    ("LSTM", [(3, 2, 3), (1, 8, 3), (1, 8, 2)], {"hidden_size": 3}, "not [1, 12, 3]"),
+    ("GRU", [(3, 2, 3), (1, 6, 3), (1, 6, 2)], {"hidden_size": 2, "direction": "bidirectional"}, "not [2, 6, 3]"),
+    ("Einsum", [(2, 3), (4, 2)], {"equation": "ij,jk->ik"}, "its letter 'j' has two sizes"),
+    ("LayerNormalization", [(2, 3), (3,)], {"axis": (1 << 63) - 1}, "its attribute 'axis' is no dimension"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "shapes", "attributes", "words"), CONTRADICTIONS)
+def test_sizes_that_contradict_each_other_are_refused(
+    op: str, shapes: list[tuple[int, ...]], attributes: dict[str, Any], words: str
+) -> None:
+    """Sums over different ranges would end with the shorter one."""
+    inputs = {f"x{place}": floats(*shape) for place, shape in enumerate(shapes)}
+    assert words in refusal(network([helper.make_node(op, [*inputs], ["y"], **attributes)], inputs))

@@ -62,6 +62,11 @@ _NEEDED: Mapping[str, Sequence[str]] = dict.fromkeys(("GRU", "LSTM", "RNN"), ("h
 """Attributes without a default on which the sizes of results depend."""
 
 
+_DIMENSIONS = frozenset(("axis", "axes", "batch_axis", "time_axis", "perm"))
+_MOST_AXIS = 1 << 31
+"""The inference of onnx adds ranks to axes without a look at their size."""
+
+
 def has_auto_pad(node: NodeProto) -> bool:
     """Whether a node says how it pads by a word, and not by widths."""
     return any(item.name == "auto_pad" and item.s not in (b"", b"NOTSET") for item in node.attribute)
@@ -109,6 +114,10 @@ def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> Non
             raise Unsupported(
                 f"its attribute '{name}' holds {min(numbers)}", f"it is at least {_LEAST[name]}"
             )
+        if name in _DIMENSIONS and any(abs(number) >= _MOST_AXIS for number in numbers):
+            raise Unsupported(
+                f"its attribute '{name}' is no dimension", "count dimensions from 0, or from the end"
+            )
         if name == "axis" and rank is not None and schema.name in _AXIS:
             _check_axis(attribute.i, rank)
 
@@ -117,3 +126,34 @@ def _check_axis(axis: int, rank: int) -> None:
     if not -max(rank, 1) <= axis < max(rank, 1):
         reason = f"its axis {axis} is none of a tensor of rank {rank}"
         raise Unsupported(reason, f"it lies between {-rank} and {rank - 1}")
+
+
+def check_sizes(node: NodeProto, schema: OpSchema, sizes: Sequence[Sequence[int] | None]) -> None:
+    """Raises Unsupported for inputs whose sizes contradict each other, where the inference of onnx takes them."""
+    given = {item.name: item for item in node.attribute}
+    groups = given["group"].i if "group" in given else 1
+    filters = {"Conv": 1, "ConvInteger": 1, "DeformConv": 1, "QLinearConv": 3}.get(schema.name)
+    x = sizes[0] if sizes else None
+    w = sizes[filters] if filters is not None and len(sizes) > filters else None
+    if x and w and len(x) > 1 and len(w) > 1 and (x[1] != w[1] * groups or w[0] % groups):
+        reason = f"{x[1]} channels and filters of sizes {list(w)} in {groups} groups do not fit"
+        raise Unsupported(reason, "make the channels those of the filters, times the groups")
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}.get(schema.name)
+    if gates is not None and len(sizes) > 2:
+        directions = (
+            2 if given.get("direction") is not None and given["direction"].s == b"bidirectional" else 1
+        )
+        hidden = given["hidden_size"].i if "hidden_size" in given else 0
+        last = sizes[0][-1] if sizes[0] else 0
+        wanted = [directions, gates * hidden, last], [directions, gates * hidden, hidden]
+        for name, found, size in zip("WR", sizes[1:3], wanted, strict=True):
+            if found is not None and list(found) != size:
+                raise Unsupported(
+                    f"its weights {name} have the sizes {list(found)}, not {size}", "check hidden_size"
+                )
+    if schema.name in ("GatherElements", "ScatterElements") and len(sizes) > 1 and sizes[0] and sizes[1]:
+        axis = (given["axis"].i if "axis" in given else 0) % len(sizes[0])
+        pairs = enumerate(zip(sizes[0], sizes[1], strict=False))
+        if any(index > size for place, (size, index) in pairs if place != axis):
+            reason = f"indices of sizes {list(sizes[1])} reach beyond data of sizes {list(sizes[0])}"
+            raise Unsupported(reason, f"indices are at most as long as the data but for the dimension {axis}")
