@@ -117,7 +117,7 @@ def prove(before: Program, after: Program, *, assume: str = "all") -> Judgement:
     except ValueError:
         hint = f"write all, none, or some of {', '.join(Assumption)}"
         raise ConfigError(f"unknown assumption in '{assume}'", where="assume", hint=hint) from None
-    check_input(require_structure(before), quiet, "the first program")
+    check_input(require_structure(before), quiet, "the first program", policy)
     return judge(before, require_structure(after), policy)
 
 

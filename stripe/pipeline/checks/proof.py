@@ -27,7 +27,8 @@ def check_input(
     program: Program, write: Callable[[str], object], name: str = "the input", policy: Policy = ANY
 ) -> None:
     """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of unwritten elements.
-    `write` gets a line for each property that cannot be decided; ProofError where `policy` does not accept these.
+    `write` gets a line for each property that cannot be decided, and for each assumption under which the pads of outputs
+    are right; ProofError where `policy` does not accept these.
     """
     undecided: list[str] = []
     raise_findings(decided(check_program(program), undecided.append, name), name)
@@ -36,8 +37,13 @@ def check_input(
         raise StripeError(str(pads).removeprefix("error: "), where=name)
     if isinstance(pads, Unknown):
         undecided.append(f"verify: {name}: the pads of outputs: {pads}\n")
+    assumed = pads.assumptions if isinstance(pads, Equal) else ()
     for line in undecided:
         write(line)
+    if refused := [flag for flag in assumed if flag not in policy.assumed]:
+        raise ProofError(f"the pads of outputs are right only under {', '.join(refused)}", where=name)
+    for flag in assumed:
+        write(f"verify: {name}: the pads of outputs: assuming {flag}: {flag.text}\n")
     if undecided and policy.unknown_fails:
         reason = "the program is not proved to be right in itself"
         raise ProofError(reason, where=name, hint="without --verify-unknown fail it is taken to be")
