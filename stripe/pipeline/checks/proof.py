@@ -27,8 +27,8 @@ def check_input(
     program: Program, write: Callable[[str], object], name: str = "the input", policy: Policy = ANY
 ) -> None:
     """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of unwritten elements.
-    `write` gets a line for each property that cannot be decided, and for each assumption under which the pads of outputs
-    are right; ProofError where `policy` does not accept these.
+    `write` gets a line for each property that cannot be decided, and for each assumption that the pads of outputs need;
+    ProofError where `policy` does not accept these.
     """
     undecided: list[str] = []
     raise_findings(decided(check_program(program), undecided.append, name), name)
