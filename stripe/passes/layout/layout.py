@@ -18,6 +18,7 @@ from stripe.ir import (
     Role,
     block_at,
     rewrite_blocks,
+    value_key,
     walk,
     with_entry,
 )
@@ -275,7 +276,7 @@ class Layout(Pass):
             value = float(self.pad) if ref.dtype.is_float else self.pad
             if (fault := pad_fault(value, ref.dtype)) is not None:
                 return Refusal(fault)
-            if pad is not None and pad != value:
+            if pad is not None and value_key(pad) != value_key(value):
                 return Refusal(f"its holes hold {pad} already")
             pad = value
         layout = PhysicalLayout(found, ref.logical_sizes, pad)

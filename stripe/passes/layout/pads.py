@@ -146,13 +146,14 @@ def _filled(program: Program, users: _UsedBuffers) -> dict[str, Holes]:
     found: dict[str, Holes] = {}
     for name, writes in users.writes.items():
         fills = [access for access in writes if (access.agg, len(access.path)) == (Agg.ASSIGN, 4)]
-        values = {_filling(access.nest.block) for access in fills} - {None}
+        stored = (_filling(access.nest.block) for access in fills)
+        values = {value_key(value): value for value in stored if value is not None}
         if program.entry.ref(name).is_kept or len(values) != 1:
             continue
         names = element_names(program.entry.ref(name).rank)
         mine = [access for access in fills if _filling(access.nest.block) is not None]
         others = union([access.footprint for access in writes if access not in mine], names)
-        found[name] = Holes(union([access.footprint for access in mine], names) - others, values.pop())
+        found[name] = Holes(union([access.footprint for access in mine], names) - others, *values.values())
     return found
 
 
