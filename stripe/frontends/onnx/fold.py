@@ -69,12 +69,7 @@ def infer(
 
     Raises Unsupported for inputs that contradict the operator.
     """
-    plain = renamed(node)
-    # Outputs that are left out have a type as well: a template may ask for it.
-    plain.output[:] = [f"o{place}" for place in range(len(plain.output))]
-    if has_auto_pad(plain):  # widths are 0 then, and inference would take them before the word
-        del plain.attribute[:]
-        plain.attribute.extend(item for item in node.attribute if item.name != "pads")
+    plain = _completed(node, schema)
     types: dict[str, TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for name, value in zip(plain.input, inputs, strict=True):
@@ -85,13 +80,6 @@ def infer(
         elif name:
             types[name] = TypeProto()
     versions = [OperatorSetIdProto(domain=domain, version=version) for domain, version in opsets.items()]
-    # The inference of STFT takes another default than its schema says.
-    written = {attribute.name for attribute in plain.attribute}
-    plain.attribute.extend(
-        declared.default_value
-        for name, declared in schema.attributes.items()
-        if name not in written and declared.default_value.type != onnx.AttributeProto.UNDEFINED
-    )
     first = next((value.type for value in inputs if isinstance(value, TensorValue)), None)
     check_attributes(node, schema, None if first is None else len(first.sizes))
     if schema.domain == "":
@@ -118,6 +106,24 @@ def infer(
             )
             found[name] = onnx.helper.make_tensor_type_proto(element, known)
     return [found.get(name) for name in plain.output]
+
+
+def _completed(node: NodeProto, schema: OpSchema) -> NodeProto:
+    """The node as inference understands it, with all attributes and outputs."""
+    plain = renamed(node)
+    # Outputs that are left out have a type as well: a template may ask for it.
+    plain.output[:] = [f"o{place}" for place in range(len(plain.output))]
+    if has_auto_pad(plain):  # widths are 0 then, and inference would take them before the word
+        del plain.attribute[:]
+        plain.attribute.extend(item for item in node.attribute if item.name != "pads")
+    # The inference of STFT takes another default than its schema says.
+    written = {attribute.name for attribute in plain.attribute}
+    plain.attribute.extend(
+        declared.default_value
+        for name, declared in schema.attributes.items()
+        if name not in written and declared.default_value.type != onnx.AttributeProto.UNDEFINED
+    )
+    return plain
 
 
 def _with_inference(schema: OpSchema) -> OpSchema:
