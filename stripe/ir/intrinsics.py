@@ -143,7 +143,8 @@ def _floor(a: float) -> float:
 
 
 def _round(a: float) -> float:
-    return math.copysign(math.floor(abs(a) + 0.5), a)
+    whole = math.floor(abs(a))  # a + 0.5 may round
+    return math.copysign(whole + (abs(a) - whole >= 0.5), a)
 
 
 def _round_even(a: float) -> float:

@@ -19,7 +19,7 @@ from stripe.ir.block import Block
 from stripe.ir.refinement import Refinement
 from stripe.ir.walk import Path
 
-UNKNOWN: Interval = (-(1 << 31), 1 << 31)
+UNKNOWN: Interval = (-(1 << 62), 1 << 62)
 """The interval of an index of which nothing is known."""
 
 

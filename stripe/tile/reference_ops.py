@@ -62,10 +62,11 @@ def _shift(a: Array, b: Array, *, left: bool) -> Array:
 
 
 def _round(x: Array) -> Array:
+    """Half away from zero; `x + 0.5` may round."""
     if x.dtype.kind in "iub":
         return x
-    away = np.copysign(np.floor(np.abs(x) + 0.5), x)
-    return np.where(np.abs(x) < 2.0**23, away, x).astype(x.dtype)
+    whole = np.floor(np.abs(x))
+    return np.copysign(whole + (np.abs(x) - whole >= 0.5), x).astype(x.dtype)
 
 
 def _whole(function: Callable[[Array], Array]) -> Callable[[Array], Array]:

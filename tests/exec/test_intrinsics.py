@@ -14,6 +14,7 @@ import pytest
 from stripe.exec.arith import constant
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, INTRINSICS, DType
+from stripe.tile.reference_ops import ELEMENTWISE
 from tests.support.programs import elementwise
 
 INTEGERS = [name for name, dtype in DTYPES.items() if dtype.is_integer]
@@ -395,3 +396,13 @@ def test_constant_that_a_pass_made(value: float, dtype: str, want: Any) -> None:
 def test_all_intrinsics_are_here() -> None:
     tables = [INTEGER_BINARY, INTEGER_UNARY, COMPARISONS, FLOAT_BINARY, FLOAT_UNARY, TRANSCENDENTAL]
     assert {name for table in tables for name in table} | {"pow", "cond", "cast"} == set(INTRINSICS)
+
+
+@pytest.mark.parametrize("op", ["round", "round_even", "ceil", "floor", "min", "max", "relu", "neg", "abs"])
+def test_literals_are_folded_as_tensors_are_computed(op: str) -> None:
+    values = [0.0, -0.0, 0.49999999999999994, -0.5, 0.5, 2.5, -2.5, 2.0**52 + 1, -(2.0**52) - 1, 1e300]
+    spec = INTRINSICS[op]
+    for chosen in product(values, repeat=spec.arity):
+        (expected,) = ELEMENTWISE[op](*(np.array([value]) for value in chosen))
+        found = spec.fold(*chosen)
+        assert (found, math.copysign(1.0, found)) == (expected, math.copysign(1.0, expected)), chosen
