@@ -12,7 +12,7 @@ from stripe.cost.mapping.peel import Mapper
 from stripe.hw import load_hardware
 from stripe.ir import Nest
 from stripe.passes.base import Refusal
-from stripe.passes.map.build import built, loop_nest
+from stripe.passes.map.build import MappingBuilder, loop_nest
 from tools.reference.markdown import table
 
 
@@ -108,9 +108,9 @@ def measured(layer: Layer, rules: Rules) -> Measured:
     start = process_time()
     (plan,) = mapper.plans(problem, stripe.DTYPES["i8"])
     seconds = process_time() - start
-    block = built(nest, plan, mapper, ("step",), {})
-    assert not isinstance(block, Refusal)
-    mapped = stripe.Program(block.blocks[0])
+    entry = MappingBuilder(machine, "PE", ("step",), {}).mapped(nest.blocks[0], nest.path, plan)
+    assert not isinstance(entry, Refusal)
+    mapped = stripe.Program(entry)
     verdict = stripe.prove(program, mapped)
     if not verdict:
         raise stripe.StripeError(f"{layer.name}: {verdict}")
