@@ -15,7 +15,7 @@ from stripe.cli.job import Job
 from stripe.frontends.frontend import Loaded, Source, refusal
 from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, Stage, print_program, walk
-from stripe.verify.assumptions import Policy, parse_assumptions
+from stripe.verify.assumptions import ANY, Policy, parse_assumptions
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
@@ -80,14 +80,15 @@ def require_bounds(program: Program, source: Source, spec: CompileSpec) -> None:
             file=sys.stderr,
         )
     elif spec.verify == "structural" and find_front_end(source.language).out_of_bounds:
-        require_sound(program, source)  # at the level `exact` the instrument of the proof does
+        require_sound(program, source, policy(spec))  # at the level `exact` the instrument of the proof does
 
 
-def require_sound(program: Program, source: Source) -> None:
-    """Raises StripeError for accesses out of bounds, races and undefined elements."""
+def require_sound(program: Program, source: Source, accepted: Policy = ANY) -> None:
+    """Raises StripeError for accesses out of bounds, races and undefined elements, and where the answers are not
+    `accepted`."""
     from stripe.pipeline.checks.proof import check_input
 
-    check_input(program, to_stderr, source.name)
+    check_input(program, to_stderr, source.name, accepted)
 
 
 def run_passes(

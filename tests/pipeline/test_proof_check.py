@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import stripe
+from stripe.cli.start import opt
 from stripe.pipeline.checks import proof
 from stripe.verify.assumptions import Policy
 from stripe.verify.program import Finding, Instance
@@ -26,3 +29,18 @@ def test_what_is_undecided_is_told_or_fails(part: str, monkeypatch: pytest.Monke
     assert "more than 5 isl operations" in line
     with pytest.raises(proof.ProofError, match="not proved to be right in itself"):
         proof.check_input(program, lines.append, "p.tile", Policy(unknown_fails=True))
+
+
+def test_code_without_checks_needs_a_decided_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only the structure is verified, too: emitted C checks nothing."""
+    finding = Finding("more than 5 isl operations", "the outputs", None, Instance((0,), "p"), unknown=True)
+    monkeypatch.setattr(proof, "check_program", lambda _: [finding])
+    path = tmp_path / "p.stripe"
+    path.write_text(f"{stripe.parse('function (A[N=4]) -> (B) { B = A + A; }')}\n")
+    words = [str(path), "--emit", "c", "-o", str(tmp_path / "p.c")]
+    assert opt([*words, "--verify-unknown", "fail"]) == 3
+    assert "not proved to be right in itself" in capsys.readouterr().err
+    assert not (tmp_path / "p.c").exists()
+    assert opt(words) == 0

@@ -60,9 +60,8 @@ def perform(job: Job, spec: RunSpec) -> int:
         error.path = error.path or source.name
         raise
     except EngineCrash:
-        require_sound(
-            original, source
-        )  # a program that is wrong in itself (--verify none) is no fault of ours
+        # a program that is wrong in itself (--verify none) is no fault of ours
+        require_sound(original, source)
         raise
     comparison = None
     if spec.compare is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from heapq import heappush, heapreplace
 from itertools import product
-from math import inf, prod
+from math import inf, nextafter, prod
 from typing import Literal
 
 import numpy as np
@@ -179,7 +179,7 @@ def search(
         if problem.bound < beam.bound:
             combined += problem.search(beam, BEAM)
     # (the order in which a product of matrices is summed may change its last digits; all may cost nothing)
-    best = _Best(plans, ceiling=beam.bound * (1 + 1e-9) or TIE)
+    best = _Best(plans, ceiling=nextafter(beam.bound * (1 + 1e-9), inf))
     bound = inf
     for problem in problems:
         if problem.bound >= best.bound:

@@ -44,7 +44,7 @@ from stripe.verify.proof.contributions import (
     split_by_number,
 )
 from stripe.verify.proof.reaching import Reaching, key_names, operand_names, reading
-from stripe.verify.proof.rules import PLAIN, Rules, Unprovable
+from stripe.verify.proof.rules import PLAIN, Rules, Unprovable, remembered
 from stripe.verify.proof.terms import (
     Called,
     IndexValue,
@@ -77,20 +77,10 @@ class Definitions:
     def definition(self, read: Read) -> Definition:
         """The definition of the elements that a load reads: the last assignments before it, and the merges after these.
         Raises Unprovable for an element assigned twice, and for several aggregations of one buffer."""
-        if read not in self._definitions:
-            check_time()
-            try:
-                self._definitions[read] = self._defined_by_writes(read)
-            except Unprovable as reason:
-                # readers far behind ask again: without the answer each would look through all that lie between
-                self._definitions[read] = Unprovable(*reason.args)
-                raise
-        found = self._definitions[read]
-        if isinstance(found, Unprovable):
-            raise Unprovable(*found.args)
-        return found
+        return remembered(self._definitions, read, lambda: self._defined_by_writes(read))
 
     def _defined_by_writes(self, read: Read) -> Definition:
+        check_time()
         keys = key_names(read)
         assigned = Points.empty(keys)
         values: list[Contribution] = []

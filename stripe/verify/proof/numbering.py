@@ -28,7 +28,7 @@ from stripe.verify.proof.contributions import (
 )
 from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.relations import all_pairs, miscounted_keys, mismatch, once_each
-from stripe.verify.proof.rules import Unprovable
+from stripe.verify.proof.rules import Unprovable, remembered
 from stripe.verify.proof.terms import (
     Atom,
     Called,
@@ -217,17 +217,7 @@ class Numbering:
         """The shared names of a reduction, and from the keys of the read to the coordinates under each name. Elements
         that an earlier reduction has too take its name.
         """
-        key = (id(definitions), read)
-        if key not in self._known:
-            try:
-                self._known[key] = self._name(definitions, read)
-            except Unprovable as reason:
-                self._known[key] = Unprovable(*reason.args)
-                raise
-        found = self._known[key]
-        if isinstance(found, Unprovable):
-            raise Unprovable(*found.args)
-        return found
+        return remembered(self._known, (id(definitions), read), lambda: self._name(definitions, read))
 
     def _name(self, definitions: Definitions, read: Read) -> list[tuple[Leaf, Relation]]:
         (own,) = definitions.definition(read).merges

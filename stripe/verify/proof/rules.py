@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +30,19 @@ PLAIN = Rules()
 
 class Unprovable(Exception):
     """A construct without a rule in the proof, named by the text. The answer is *unknown*."""
+
+
+def remembered(known: dict[K, V | Unprovable], key: K, make: Callable[[], V]) -> V:
+    """The answer for `key`, which `make` gives once: readers far behind ask again, and without the answer, or the
+    reason why there is none, each would look through all that lie between. Raises Unprovable, again for the same key.
+    """
+    if key not in known:
+        try:
+            known[key] = make()
+        except Unprovable as reason:
+            known[key] = Unprovable(*reason.args)
+            raise
+    found = known[key]
+    if isinstance(found, Unprovable):
+        raise Unprovable(*found.args)
+    return found
