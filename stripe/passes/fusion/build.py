@@ -72,6 +72,12 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     merged = _merge_views(a_half.refinements, Contents.of(a_half), b_half)
     if isinstance(merged, Refusal):
         return merged
+    for source in sorted(plan.local):
+        views = [ref.name for ref in merged.views if ref.source == source]
+        if len(views) > 1:
+            return Refusal(
+                f"the fused block would hold its part of {source}, which has the views {' and '.join(views)}"
+            )
     a_homes = {ref.name: _Merged(ref.name, merged.shift(ref)) for ref in a_half.refinements}
     homes = (a_homes, merged.homes)
     # Constraints over shared indices alone that both halves have move to the fused block; of two that differ by their

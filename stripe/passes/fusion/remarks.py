@@ -27,11 +27,12 @@ def fusion_remark(
     block = fused.block
     parts = [f"{a.name} and {b.name} share [{_counts(plan)}]"]
     for source in sorted({ref.source for ref in contents.views(a.refinements, read) if ref.dir.writes}):
-        refs = iter(block.refinements)
-        if fused.changed is not None:  # the first view is the producer's
-            place = min([*contents.by_source[source], contents.places.get(source, len(a.refinements))])
-            refs = iter([block.refinements[place]])
-        view = next(ref for ref in refs if source in (ref.source, ref.name))
+        if fused.changed is not None:  # the first views are the producer's
+            view = block.refinements[contents.by_source[source][0]]
+        elif source in fused.local:
+            view = block.ref(fused.local[source])
+        else:
+            view = next(ref for ref in block.refinements if ref.source == source)
         parts.append(f"{view.elements} of {buffers[source].elements} elements of {source} in each point")
     if plan.local:
         parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
