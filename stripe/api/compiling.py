@@ -22,6 +22,7 @@ from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.native import find_hardware
 
 if TYPE_CHECKING:
+    from stripe.verify.assumptions import Policy
     from stripe.verify.proof.judge import Judgement
 
 PassLike: TypeAlias = "str | os.PathLike[str] | Pass | PassEntry"
@@ -30,6 +31,8 @@ _PASSES = "a pass list by name or path, spelled passes, a Pass, or several of th
 _PASSES_HINT = "as in 'dsp_conv', 'fusion{a_reqs=[conv]},dce' or stripe.find_pass('dce')()"
 Machine: TypeAlias = "str | os.PathLike[str] | HardwareModel"
 Verify: TypeAlias = Literal["none", "structural", "exact"]
+Unproved: TypeAlias = Literal["run", "fail"]
+"""Without a proof: both programs run and are compared, or the answer is a failure."""
 VerifyCode: TypeAlias = Literal["none", "structural"]
 """Checks of a program that becomes code."""
 
@@ -61,6 +64,8 @@ def run_passes(
     *,
     hardware: Machine | None = None,
     verify: Verify = "structural",
+    assume: str = "all",
+    unknown: Unproved = "run",
     on_remark: Callable[[str, Remark], object] | None = None,
     **parameters: Scalar,
 ) -> Program:
@@ -70,7 +75,8 @@ def run_passes(
 
     `hardware` is the machine; without it the model that the pass list names. `parameters` are those of the machine and
     the list, as `-D` gives them. `on_remark` is called with the name of the entry and each remark. `verify` is checked
-    after each pass: with `"exact"` each is proved to keep the meaning.
+    after each pass: with `"exact"` each is proved to keep the meaning, under the policy of `assume` and `unknown`, as
+    `prove` has it.
 
     Raises ConfigError for errors in the configuration, StripeError for those in the program or where a proof fails.
     """
@@ -95,30 +101,38 @@ def run_passes(
     if verify == "exact":
         from stripe.pipeline.checks.machine import MachineCheck
         from stripe.pipeline.checks.proof import ExactCheck, quiet
-        from stripe.verify.assumptions import ANY
 
-        instruments += [ExactCheck(quiet, ANY), MachineCheck(quiet)]
+        instruments += [ExactCheck(quiet, _policy(assume, unknown)), MachineCheck(quiet)]
     return PassManager(entries, machine, tuple(instruments)).run(program)
 
 
-def prove(before: Program, after: Program, *, assume: str = "all") -> Judgement:
+def prove(before: Program, after: Program, *, assume: str = "all", unknown: Unproved = "run") -> Judgement:
     """The verdict on whether `after` computes what `before` does: true where that is proved or, where the proof has no
     answer, both give equal results. `str` shows the witness: an element, and both computations of it.
 
     `assume` names the assumptions that a proof may use, as `--assume` does: `"all"`, `"none"`, `"float-order,finite"`.
-    Raises StripeError for a `before` that is wrong in itself, as `stripe.check` does.
+    With `unknown="fail"` nothing counts but a proof. Raises StripeError for a `before` that is wrong in itself, as
+    `stripe.check` does, or, under this policy, is not proved to be right.
     """
     from stripe.pipeline.checks.proof import check_input, quiet
-    from stripe.verify.assumptions import Assumption, Policy, parse_assumptions
     from stripe.verify.proof.judge import judge
 
+    policy = _policy(assume, unknown)
+    check_input(require_structure(before), quiet, "the first program", policy)
+    return judge(before, require_structure(after), policy)
+
+
+def _policy(assume: str, unknown: str) -> Policy:
+    """The policy of two arguments. Raises ConfigError for words that they do not have."""
+    from stripe.verify.assumptions import Assumption, Policy, parse_assumptions
+
+    if unknown not in get_args(Unproved):
+        raise ConfigError(f"unknown is '{unknown}'", hint=f"it is one of {', '.join(get_args(Unproved))}")
     try:
-        policy = Policy(parse_assumptions(assume))
+        return Policy(parse_assumptions(assume), unknown == "fail")
     except ValueError:
         hint = f"write all, none, or some of {', '.join(Assumption)}"
         raise ConfigError(f"unknown assumption in '{assume}'", where="assume", hint=hint) from None
-    check_input(require_structure(before), quiet, "the first program", policy)
-    return judge(before, require_structure(after), policy)
 
 
 def translate(program: Program, target: str = "stripe", *, verify: VerifyCode = "structural") -> str:

@@ -123,7 +123,7 @@ def run_passes(
     if unchecked and spec.verify != "none":
         from stripe.pipeline.checks.bounds import BoundsCheck
 
-        instruments.append(BoundsCheck(job.entries, job.hardware, to_stderr))
+        instruments.append(BoundsCheck(job.entries, job.hardware, to_stderr, policy(spec)))
     try:
         machine = job.hardware if job.parameters is None else job.parameters.traced()
         return PassManager(job.entries, machine, tuple(instruments)).run(program)

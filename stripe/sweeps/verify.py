@@ -23,11 +23,19 @@ from stripe.verify.assumptions import ANY
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The verdict on one row: empty `fault` where all checks held."""
+    """The verdict on one row: empty `fault` where all checks held. Where some pass has no proof (`proved`) both programs
+    ran instead."""
 
     row: ResultRow
     executed: bool
     fault: str = ""
+    proved: bool = True
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        proof = "proved" if self.proved else "not proved, equal in runs"
+        return self.fault or (f"{proof} and executed" if self.executed else proof)
 
 
 def verified(plan: SweepPlan, row: ResultRow, workload: Workload, run_below: int) -> Verified:
@@ -38,7 +46,8 @@ def verified(plan: SweepPlan, row: ResultRow, workload: Workload, run_below: int
     executed = False
     try:
         machine, listed = plan.space.templates.rendered(point.choices, point.passes)
-        checks = (StructureCheck(machine), ExactCheck(quiet, ANY), MachineCheck(quiet))
+        proof = ExactCheck(quiet, ANY)
+        checks = (StructureCheck(machine), proof, MachineCheck(quiet))
         before = program_of(workload)
         after = PassManager(listed.entries, machine, checks).run(before)
         report = simulation_json(simulate_program(after, machine), workload.name)
@@ -51,7 +60,7 @@ def verified(plan: SweepPlan, row: ResultRow, workload: Workload, run_below: int
                 return Verified(row, executed, f"the output {wrong} differs")
     except StripeError as error:
         return Verified(row, executed, str(error))
-    return Verified(row, executed)
+    return Verified(row, executed, proved=proof.proved)
 
 
 def _differing(before: Program, after: Program) -> str | None:

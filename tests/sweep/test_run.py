@@ -37,6 +37,9 @@ from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.store import csv_bytes, open_store, writing_store
 from stripe.sweeps.strategy import strategy_of
 from stripe.sweeps.workers import SerialExecutor, WorkerSetup, processes
+from stripe.verify import enumeration
+from stripe.verify.proof import judge
+from stripe.verify.proof.witness import Unknown
 from tests.frontends.test_onnx import conv_net
 
 Capture = pytest.CaptureFixture[str]
@@ -256,6 +259,11 @@ def test_commands_from_run_to_verify(
     assert len(columns["workload_hash"][0]) == 16
     assert sweep(["verify", out]) == 0
     assert "proved and executed" in capsys.readouterr().out
+    with monkeypatch.context() as patched:  # runs agree where a proof has no answer, which is no proof
+        for module, function in ((judge, "prove_equal"), (enumeration, "decide")):
+            patched.setattr(module, function, lambda *_, **__: Unknown("it takes too long"))
+        assert sweep(["verify", out]) == 0
+    assert "not proved, equal in runs and executed" in capsys.readouterr().out
     assert sweep(["best", str(tmp_path / "nothing")]) == 2
     assert "there are no results" in capsys.readouterr().err
 

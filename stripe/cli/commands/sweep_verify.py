@@ -35,6 +35,5 @@ def perform(_job: Job, spec: VerifySweepSpec) -> int:
         for row in result.rows if result.point in chosen else ():
             found = verified(plan, row, workloads[row.workload], spec.run_below)
             sound = sound and not found.fault
-            words = found.fault or ("proved and executed" if found.executed else "proved")
-            write_stdout(f"{row.point.key} {row.workload}: {words}\n")
+            write_stdout(f"{row.point.key} {row.workload}: {found.words}\n")
     return OK if sound else MISMATCH

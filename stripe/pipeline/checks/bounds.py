@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from stripe.ir import Program
-from stripe.pipeline.checks.proof import decided, quiet, raise_findings
+from stripe.pipeline.checks.proof import errors_of, quiet, raise_findings
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry, first_lines
 from stripe.pipeline.manager import PassManager
+from stripe.verify.assumptions import ANY, Policy
 from stripe.verify.program import check_memory
 
 if TYPE_CHECKING:
@@ -19,18 +20,24 @@ if TYPE_CHECKING:
 
 def require_bounds(program: Program, write: Callable[[str], object], name: str = "the program") -> None:
     """Raises StripeError for accesses out of bounds; `write` gets a line for bounds that cannot be decided."""
-    raise_findings(decided(check_memory(program), write, name), name)
+    raise_findings(errors_of(check_memory(program), write, name), name)
 
 
 class BoundsCheck(Instrument):
     """The accesses of the last program stay in bounds, where passes changed the program that was read. If not, the list
-    runs again up to the pass that is at fault: the programs between passes are checked then alone."""
+    runs again up to the pass that is at fault: the programs between passes are checked then alone. ProofError where
+    bounds cannot be decided and `policy` does not accept that."""
 
     def __init__(
-        self, entries: Sequence[PassEntry], hardware: HardwareModel | None, write: Callable[[str], object]
+        self,
+        entries: Sequence[PassEntry],
+        hardware: HardwareModel | None,
+        write: Callable[[str], object],
+        policy: Policy = ANY,
     ) -> None:
         self._again = PassManager(tuple(entries), hardware)
         self._write = write
+        self._policy = policy
         self._first: Program | None = None
 
     @override
@@ -39,16 +46,16 @@ class BoundsCheck(Instrument):
 
     @override
     def end(self, program: Program) -> None:
-        if program is self._first or not decided(
-            check_memory(program), self._write, "the result of the passes"
+        if program is self._first or not errors_of(
+            check_memory(program), self._write, "the result of the passes", self._policy
         ):
             return
         assert self._first is not None, "a run begins"
         program, culprit = self._first, "the input"
-        found = decided(check_memory(program), quiet, culprit)
+        found = errors_of(check_memory(program), quiet, culprit)
         for number, entry in enumerate(self._again.entries):
             if found:
                 break
             program, culprit = self._again.step(number, program), f"the result of pass {entry.label}"
-            found = decided(check_memory(program), quiet, culprit)
+            found = errors_of(check_memory(program), quiet, culprit)
         raise InternalFault(f"{culprit} accesses memory out of bounds", first_lines(found))

@@ -12,9 +12,10 @@ from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.verify.assumptions import ANY, Assumption, Policy, in_order
 from stripe.verify.interface import moved_tensor
 from stripe.verify.program import Finding, check_program
+from stripe.verify.proof.acceptance import Acceptance, accept
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_pads
-from stripe.verify.proof.witness import Different, Equal, Unknown
+from stripe.verify.proof.witness import Unknown
 
 
 class ProofError(StripeError):
@@ -30,31 +31,38 @@ def check_input(
     `write` gets a line for each property that cannot be decided, and for each assumption that the pads of outputs need;
     ProofError where `policy` does not accept these.
     """
-    undecided: list[str] = []
-    raise_findings(decided(check_program(program), undecided.append, name), name)
-    pads = prove_pads(program)
-    if isinstance(pads, Different):
-        raise StripeError(str(pads).removeprefix("error: "), where=name)
-    if isinstance(pads, Unknown):
-        undecided.append(f"verify: {name}: the pads of outputs: {pads}\n")
-    assumed = pads.assumptions if isinstance(pads, Equal) else ()
-    for line in undecided:
-        write(line)
-    if refused := [flag for flag in assumed if flag not in policy.assumed]:
-        raise ProofError(f"the pads of outputs are right only under {', '.join(refused)}", where=name)
-    for flag in assumed:
+    raise_findings(errors_of(check_program(program), write, name, policy), name)
+    pads = accept(prove_pads(program), policy)
+    if pads.answer == "different":
+        raise StripeError(pads.text.removeprefix("error: "), where=name)
+    _require(pads, write, name, "the pads of outputs: ")
+    for flag in pads.assumptions:
         write(f"verify: {name}: the pads of outputs: assuming {flag}: {flag.text}\n")
-    if undecided and policy.unknown_fails:
-        reason = "the program is not proved to be right in itself"
-        raise ProofError(reason, where=name, hint="without --verify-unknown fail it is taken to be")
 
 
-def decided(findings: Sequence[Finding], write: Callable[[str], object], name: str) -> list[Finding]:
-    """The findings that are errors; `write` gets a line for each property of the program `name` without an answer."""
+def errors_of(
+    findings: Sequence[Finding], write: Callable[[str], object], name: str, policy: Policy = ANY
+) -> list[Finding]:
+    """The findings that are errors; `write` gets a line for each property of the program `name` without an answer. Where
+    there is no error, ProofError for one that `policy` does not accept."""
+    errors = [finding for finding in findings if not finding.unknown]
     for finding in findings:
         if finding.unknown:
-            write(f"verify: {name}: {'; '.join(str(finding).splitlines())}\n")
-    return [finding for finding in findings if not finding.unknown]
+            unknown = Unknown(str(finding).removeprefix("unknown: "))
+            _require(accept(unknown, ANY if errors else policy), write, name)
+    return errors
+
+
+def _require(found: Acceptance, write: Callable[[str], object], name: str, what: str = "") -> None:
+    """ProofError for an answer about the program `name` alone that is not accepted; `write` gets a line for one without
+    a proof."""
+    if found.answer == "unknown":
+        write(f"verify: {name}: {what}{'; '.join(found.text.splitlines())}\n")
+    if not found.accepted:
+        if found.answer == "unknown":
+            reason = "the program is not proved to be right in itself"
+            raise ProofError(reason, where=name, hint="without --verify-unknown fail it is taken to be")
+        raise ProofError(what + "\n  ".join(found.text.splitlines()), where=name)
 
 
 def raise_findings(findings: Sequence[Finding], name: str) -> None:
@@ -90,18 +98,19 @@ class _Report:
     def __init__(self, write: Callable[[str], None], policy: Policy) -> None:
         self._write = write
         self.policy = policy
+        self.proved = True
         self._relying: dict[Assumption, list[str]] = {}
 
     def require(self, before: Program, after: Program, name: str, failures: tuple[str, str]) -> None:
         """Writes the answer. Raises ProofError unless it is accepted; `failures` say *different* and *not proved*."""
-        judgement = judge(before, after, self.policy)
-        if not judgement.accepted:
-            failure = failures[judgement.answer != "different"]
-            raise ProofError("\n  ".join([failure, *str(judgement).splitlines()]))
-        self._write(f"verify: {name}: {'; '.join(str(judgement).splitlines())}\n")
-        if isinstance(judgement.verdict, Equal):
-            for flag in judgement.verdict.assumptions:
-                self._relying.setdefault(flag, []).append(name)
+        found = judge(before, after, self.policy).acceptance
+        if not found.accepted:
+            failure = failures[found.answer != "different"]
+            raise ProofError("\n  ".join([failure, *found.text.splitlines()]))
+        self.proved = self.proved and found.answer == "equal"
+        self._write(f"verify: {name}: {'; '.join(found.text.splitlines())}\n")
+        for flag in found.assumptions:
+            self._relying.setdefault(flag, []).append(name)
 
     def summary(self) -> None:
         """Writes one line for each assumption; the lines of single answers stay short."""
@@ -120,6 +129,11 @@ class ExactCheck(Instrument):
         self._write = write
         self._report = _Report(write, policy)
         self._name = name
+
+    @property
+    def proved(self) -> bool:
+        """Whether each pass up to now has a proof: the answer may be accepted without one."""
+        return self._report.proved
 
     @override
     def begin(self, program: Program) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
 
 from stripe.ir import Program, walk
 from stripe.poly import time_limit
 from stripe.verify import enumeration
 from stripe.verify.assumptions import ANY, Policy
+from stripe.verify.proof.acceptance import Acceptance, Answer, accept
 from stripe.verify.proof.prove import OPERATIONS, SECONDS, prove_equal
 from stripe.verify.proof.running import JointRun, run_on_all
-from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
+from stripe.verify.proof.witness import Equal, Unknown, Verdict
 
 ENUMERATED = 50_000
 """Programs with more points are not enumerated where the proof has no answer: half a second each."""
@@ -36,21 +36,18 @@ class Judgement:
     misplaced: str = ""
 
     @property
-    def answer(self) -> Literal["equal", "equal under assumptions", "different", "not proved", "unknown"]:
+    def acceptance(self) -> Acceptance:
+        """What the policy makes of the verdict and the run."""
+        return accept(self.verdict, self.policy, self.run, self.misplaced)
+
+    @property
+    def answer(self) -> Answer:
         """The answer in words: a run that differs, or misplaced buffers, make it *different* despite the proof."""
-        match self.verdict:
-            case _ if self.misplaced or (self.run is not None and self.run.failed):
-                return "different"
-            case Equal(assumptions):
-                return "equal" if self.policy.assumed.issuperset(assumptions) else "equal under assumptions"
-            case Different():
-                return "different" if self.verdict.certain else "not proved"
-            case Unknown():
-                return "unknown"
+        return self.acceptance.answer
 
     @property
     def accepted(self) -> bool:
-        return self.answer == "equal" or (self.answer == "unknown" and not self.policy.unknown_fails)
+        return self.acceptance.accepted
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -60,21 +57,7 @@ class Judgement:
         return f"<Judgement {self.answer}>"
 
     def __str__(self) -> str:
-        lines = [str(self.verdict)]
-        match self.answer:
-            case "equal under assumptions":
-                assert isinstance(self.verdict, Equal)
-                refused = [flag for flag in self.verdict.assumptions if flag not in self.policy.assumed]
-                lines = [f"equal only under {flag}: {flag.text}" for flag in refused]
-            case "not proved":
-                lines = [f"not proved: {str(self.verdict).removeprefix('error: ')}"]
-            case _:
-                pass
-        if self.run is not None:
-            confirms = self.answer != "not proved" or not self.run.sets
-            agrees = "" if confirms else ", which does not confirm the difference"
-            lines.append(f"{self.run}{agrees}")
-        return "\n".join([*lines, *filter(None, [self.misplaced])])
+        return self.acceptance.text
 
 
 def judge(

@@ -73,7 +73,7 @@ def prove_equal(
 
 
 def prove_pads(program: Program) -> Verdict:
-    """Whether the holes of the outputs hold the pads of their layouts."""
+    """Whether the holes of the outputs hold the pads of their layouts. A difference is an error of the program."""
     owed = owed_pads(program)
     if not owed:
         return Equal()
@@ -82,7 +82,7 @@ def prove_pads(program: Program) -> Verdict:
         kept = LogicalForm.of(program, owed)
         verdict = _prove_equal(promised.program, kept.program, OPERATIONS)
     if isinstance(verdict, Different):
-        return replace(verdict, witness=verdict.witness.of_forms(promised, kept))
+        return Different(verdict.witness.of_forms(promised, kept), certain=True)
     return verdict
 
 
