@@ -23,8 +23,8 @@ from stripe.verify.assumptions import ANY
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The verdict on one row: empty `fault` where all checks held. Where some pass has no proof (`proved`) both programs
-    ran instead."""
+    """The verdict on one row: empty `fault` where all checks held. Where some pass has no proof (`proved`) both
+    programs ran instead."""
 
     row: ResultRow
     executed: bool

@@ -43,8 +43,8 @@ def check_input(
 def errors_of(
     findings: Sequence[Finding], write: Callable[[str], object], name: str, policy: Policy = ANY
 ) -> list[Finding]:
-    """The findings that are errors; `write` gets a line for each property of the program `name` without an answer. Where
-    there is no error, ProofError for one that `policy` does not accept."""
+    """The findings that are errors; `write` gets a line for each property of the program `name` without an answer.
+    Where there is no error, ProofError for one that `policy` does not accept."""
     errors = [finding for finding in findings if not finding.unknown]
     for finding in findings:
         if finding.unknown:
