@@ -28,6 +28,7 @@ from stripe.passes.base import PassContext
 from stripe.passes.memory_placement.units import may_alias, unit_path
 from stripe.passes.registry import find_pass
 from stripe.verify.machine import units
+from stripe.verify.machine.claims import check_claims
 from stripe.verify.machine.schedule import check_placement, check_schedule
 from stripe.verify.machine.units import Place, check_units
 from tests.support.programs import load, source
@@ -228,3 +229,27 @@ def test_units_of_a_block(
     found = check_units(program.entry, load_hardware("dsp_conv"))
     assert [one.message for one in found] == ([f"the block is located in {wrong}"] if wrong else [])
     assert nests == ([(0, 0, 0)] if wrong or constraint else []), "only where intervals do not decide"
+
+
+TRUST = Path(__file__).parents[1] / "golden" / "trust"
+NEAR_T, NEAR_R, BANKS = "I^0[0, 0] fp32(2:8, 8:1)", "R^0[0, 0] fp32(2:8, 8:1)", "^0[0, 0] fp32({2:8}, 8:1)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({}, "no CONV reaches 'T' and 'R'"),
+        ({"SRAM[1]": "SRAM[0]"}, ""),  # CONV[0] reaches both
+        ({"SRAM[1]": "SRAM"}, ""),  # as it does where one of them may be in any memory
+        ({"SRAM[1]": "SRAM[0]", "<CONV>": "<CONV[1]>"}, "'T': no bus leads from SRAM[0] to CONV[1]"),
+        ({"SRAM[1]": "SRAM[0]", NEAR_T: f"I{BANKS}", NEAR_R: f"R{BANKS}"}, ""),  # another unit at each point
+        ({"SRAM[1]": "SRAM[0]", NEAR_R: f"R{BANKS}"}, "no CONV reaches 'R' and 'T'"),
+    ],
+)
+def test_one_unit_reaches_all_operands_of_a_block(changes: dict[str, str], wrong: str) -> None:
+    text = (TRUST / "no_unit_for_all.stripe").read_text()
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    found = check_claims(parse_program(text), load_hardware(str(TRUST / "Inputs" / "bank_each.json")))
+    assert [one.message for one in found][:1] == ([wrong] if wrong else [])

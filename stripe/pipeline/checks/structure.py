@@ -73,7 +73,7 @@ def _signature(program: Program) -> set[tuple[str, str]]:
 def require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -> None:
     """Raises ConfigError for units that the machine lacks, and in a schedule for units without a bus to their memories:
     locations come from options."""
-    from stripe.verify.machine.schedule import check_reach
+    from stripe.verify.machine.reach import check_reach
     from stripe.verify.machine.units import check_units
 
     wrong = check_units(program.entry, hardware)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 
-from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Agg,
@@ -22,7 +21,6 @@ from stripe.ir import (
     Nest,
     Path,
     Program,
-    Refinement,
     Store,
     beginnings,
     reads_of,
@@ -31,10 +29,10 @@ from stripe.ir import (
     walk,
     writes_of,
 )
-from stripe.ir.check.diagnostic import Part
 from stripe.poly import Access, accesses
 from stripe.verify.machine.interference import Interference, Placed, closure, is_in
-from stripe.verify.machine.units import Place, pairs_of_units
+from stripe.verify.machine.reach import check_reach
+from stripe.verify.machine.units import Place
 
 
 def check_schedule(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
@@ -248,53 +246,3 @@ def _check_capacity(placed: Sequence[Placed], hardware: HardwareModel) -> Iterat
         if unit is not None and buffer.end > unit.size:
             message = f"'{buffer.ref.name}' ends at byte {buffer.end} of {buffer.ref.location}, which has {unit.size}"
             yield buffer.wrong(message, "tile more finely, or enlarge the memory")
-
-
-def check_reach(nests: Sequence[Nest], hardware: HardwareModel) -> Iterator[Diagnostic]:
-    """Each block that computes or transfers reaches the memories that it loads from and stores to, at every point. It
-    runs on the unit of the nearest block around it that has a location."""
-    graph = UnitGraph(hardware)
-    for nest in nests:
-        around: Nest | None = nest
-        while around is not None and not around.block.location:
-            around = around.outer
-        if around is None or around.block.location.name not in hardware.units:
-            continue
-        block = nest.block
-        leaves = [s for s in block.statements if not isinstance(s, Block)]
-        loaded = {name for s in leaves for name in reads_of(s)}
-        stored = {name for s in leaves for name in writes_of(s)}
-        for number, ref in enumerate(block.refinements):
-            if ref.location.name not in hardware.mem_units or ref.name not in loaded | stored:
-                continue
-            missing = _unreached(
-                graph, nest, around, ref, reads=ref.name in loaded, writes=ref.name in stored
-            )
-            if missing:
-                hint = "transfer it to a memory that the unit reaches"
-                part: Part = ("refinement", number)
-                yield Diagnostic(f"'{ref.name}': no bus leads {missing}", nest.path, block.name, hint, part)
-
-
-def _unreached(
-    graph: UnitGraph, nest: Nest, around: Nest, ref: Refinement, *, reads: bool, writes: bool
-) -> str:
-    """A transfer between the unit of `around` and the memory of `ref` without a bus; empty where none lacks it."""
-    location = around.block.location
-    units, memories = graph.instances(location.name), graph.instances(ref.location.name)
-    missing: dict[tuple[int, int], str] = {}
-    for (one, unit), (other, memory) in product(enumerate(units), enumerate(memories)):
-        if reads and graph.find_route(memory, unit) is None:
-            missing[one, other] = f"from {memory} to {unit}"
-        elif writes and graph.find_route(unit, memory) is None:
-            missing[one, other] = f"from {unit} to {memory}"
-    if not missing:
-        return ""
-    pairs = pairs_of_units(nest, location, around, ref)
-    for (one, other), transfer in missing.items():
-        # A location without a number is any unit: one that has a bus will do.
-        ones = [one] if location.devices[-1].units else range(len(units))
-        others = [other] if ref.location.devices[-1].units else range(len(memories))
-        if pairs.contains({"u%0": one, "u%1": other}) and missing.keys() >= set(product(ones, others)):
-            return transfer
-    return ""

@@ -10,13 +10,16 @@ from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Affine,
     Block,
+    Constant,
     Diagnostic,
     Domain,
     Interval,
+    Load,
     Location,
     Nest,
     Path,
     Refinement,
+    Store,
     did_you_mean,
     nest_at,
 )
@@ -116,9 +119,12 @@ def check_units(entry: Block, hardware: HardwareModel) -> list[Diagnostic]:
             fitting.add(key)
         return True
 
-    def visit(block: Block, path: Path, outside: dict[str, Interval]) -> None:
+    def visit(block: Block, path: Path, outside: dict[str, Interval], unit: str) -> None:
         intervals = block.intervals(outside)
+        unit = block.location.name or unit
         sure = not block.location or fits(block.location, 1, intervals, memory=False)
+        if unit in hardware.tx_units:
+            found.extend(_computing(block, path, unit, hardware))
         if not sure or not all(
             fits(ref.location, _banks(ref), intervals, memory=True)
             for ref in block.refinements
@@ -127,10 +133,20 @@ def check_units(entry: Block, hardware: HardwareModel) -> list[Diagnostic]:
             found.extend(_check_nest(nest_at(entry, path), hardware))
         for number, statement in enumerate(block.statements):
             if isinstance(statement, Block):
-                visit(statement, (*path, number), intervals)
+                visit(statement, (*path, number), intervals, unit)
 
-    visit(entry, (0,), {})
+    visit(entry, (0,), {}, "")
     return found
+
+
+def _computing(block: Block, path: Path, unit: str, hardware: HardwareModel) -> Iterator[Diagnostic]:
+    """The first statement of a block on a transfer unit that computes."""
+    for number, statement in enumerate(block.statements):
+        if not isinstance(statement, Block | Load | Store | Constant):
+            message = f"it computes on {unit}, which moves data only"
+            hint = f"units that compute are {', '.join(hardware.exec_units)}"
+            yield Diagnostic(message, (*path, number), block.name, hint)
+            return
 
 
 def _check_nest(nest: Nest, hardware: HardwareModel) -> Iterator[Diagnostic]:
@@ -147,30 +163,55 @@ def _check_nest(nest: Nest, hardware: HardwareModel) -> Iterator[Diagnostic]:
             yield Diagnostic(f"{what} is located in {message}", nest.path, block.name, hint, part)
 
 
+def allocation(nest: Nest, ref: Refinement) -> tuple[Nest, Refinement]:
+    """The allocation in which a refinement of the innermost block of `nest` lies, with the nest that holds it."""
+    view, holder = nest.views[ref.name].buffer, nest
+    while holder.path != view.path and holder.outer is not None:
+        holder = holder.outer
+    return holder, holder.block.ref(view.name)
+
+
+def place_of_view(nest: Nest, ref: Refinement) -> tuple[Location, Affine, int]:
+    """The location of the allocation in which a view lies, over the names of `nest`; the first bank that the view has
+    of it, and how many. A view of an allocation without a location has its own."""
+    holder, buffer = allocation(nest, ref)
+    if not buffer.location:
+        return ref.location.subs(nest.local), Affine(), _banks(ref)
+    dim = buffer.bank_dim
+    first, banks = (Affine(), 1) if dim is None else (nest.views[ref.name].origin[dim], ref.dims[dim].size)
+    return buffer.location.subs(holder.local), first, banks
+
+
 def check_views(nests: Sequence[Nest]) -> list[Diagnostic]:
-    """Each view names the unit in which its source lies, at every point. (A view of banks names one of them.)"""
+    """Each view names the unit in which its allocation lies, at every point; in banks, one of its banks, as
+    the elements say in which they lie. Or it names no number."""
     found: list[Diagnostic] = []
     for nest in nests:
         for number, ref in enumerate(nest.block.refinements):
-            if ref.is_alloc or nest.outer is None or not ref.location:
-                continue
-            source = nest.outer.block.ref(ref.source)
-            if ref.bank_dim is not None or source.bank_dim is not None:
-                continue
-            mine, theirs = ref.location.subs(nest.local), source.location.subs(nest.outer.local)
-            apart = [
-                one - other
-                for here, there in zip(mine.devices, theirs.devices, strict=False)
-                for one, other in zip(here.units, there.units, strict=False)
-                if one != other
-            ]
-            sides = [side for difference in apart for side in (difference - 1, -difference - 1)]
-            if any(not points_of(nest.domain).where([side]).is_empty for side in sides):
-                message = f"'{ref.name}' is located in {ref.location}, and its source in {source.location}"
+            numbered = any(device.units for device in ref.location.devices)
+            if not ref.is_alloc and nest.outer is not None and numbered and _lies_elsewhere(nest, ref):
+                source = allocation(nest, ref)[1].location
+                message = f"'{ref.name}' is located in {ref.location}, and its source in {source}"
                 part: Part = ("refinement", number)
                 hint = "a view lies where its source lies"
                 found.append(Diagnostic(message, nest.path, nest.block.name, hint, part))
     return found
+
+
+def _lies_elsewhere(nest: Nest, ref: Refinement) -> bool:
+    """Whether a view names at some point a unit in which its allocation does not lie."""
+    holder, buffer = allocation(nest, ref)
+    mine, theirs = ref.location.subs(nest.local), buffer.location.subs(holder.local)
+    for level, (here, there) in enumerate(zip(mine.devices, theirs.devices, strict=True)):
+        if here.units and len(here.units) != len(there.units):
+            return True
+        for axis, (one, other) in enumerate(zip(here.units, there.units, strict=False)):
+            in_banks = level == len(mine.devices) - 1 and axis == len(here.units) - 1
+            banks = _banks(buffer) if in_banks else 1
+            sides = [] if one == other else [other - one - 1, one - other - banks]
+            if any(not points_of(nest.domain).where([side]).is_empty for side in sides):
+                return True
+    return False
 
 
 def _missing(place: Place, hardware: HardwareModel, *, memory: bool) -> Iterator[tuple[str, str]]:
@@ -185,8 +226,15 @@ def _missing(place: Place, hardware: HardwareModel, *, memory: bool) -> Iterator
             hint = did_you_mean(device.name, hardware.unit_names, known)
             yield f"{device.name}, which the machine does not have", hint
             continue
-        if memory and level == len(levels) - 1 and device.name not in hardware.mem_units:
+        innermost = level == len(levels) - 1
+        if memory and innermost and device.name not in hardware.mem_units:
             yield f"{device.name}, which is no memory", f"memories are {', '.join(hardware.mem_units)}"
+        if not memory and innermost and device.name in hardware.mem_units:
+            units = (*hardware.exec_units, *hardware.tx_units)
+            yield f"{device.name}, which is a memory", f"blocks run on {', '.join(units)}"
+        if len(device.units) > 1:
+            yield f"{device}: {len(device.units)} numbers", "units are counted by one number"
+            continue
         for axis in range(len(device.units)):
             number = _outside(place, level, axis, unit.count)
             if number is not None:
@@ -208,33 +256,3 @@ def _outside(place: Place, level: int, axis: int, count: int) -> int | None:
         if sample is not None:
             return sample["u%0"]
     return None
-
-
-def pairs_of_units(nest: Nest, location: Location, around: Nest, ref: Refinement) -> Points:
-    """Pairs (u%0, u%1) of the numbers that the units of a block and of a refinement have at one point of `nest`.
-
-    `location` belongs to the innermost block of `around`, `ref` to that of `nest`. Without a number any unit will do. A
-    view of a buffer in banks is in the banks of its elements, whichever of them it names.
-    """
-    place, first = Place.of(ref, nest), Affine()
-    view, holder = nest.views[ref.name], nest
-    while holder.path != view.buffer.path and holder.outer is not None:
-        holder = holder.outer
-    buffer = holder.block.ref(view.buffer.name)
-    if buffer.bank_dim is not None and buffer.location:
-        banks = Place(buffer.location.subs(holder.local), nest.domain, ref.dims[buffer.bank_dim].size)
-        place, first = banks, view.origin[buffer.bank_dim]
-    equal: list[Affine] = []
-    for name, units in (
-        ("u%0", location.subs(around.local).devices[-1].units),
-        ("u%1", [unit + first for unit in place.location.devices[-1].units]),
-    ):
-        bank = Affine.var("bank%") if name == "u%1" else Affine()
-        equal += [Affine.var(name) - unit - bank for unit in units[-1:]]
-    points = Points.build(
-        (*nest.domain.names, "bank%", "u%0", "u%1"),
-        {**nest.domain.ranges, "bank%": (0, place.banks - 1)},
-        nest.domain.constraints,
-        equal,
-    )
-    return points.onto(["u%0", "u%1"])
