@@ -137,7 +137,7 @@ class SweepRun:
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes the page of `stripe-sweep report`."""
-        from stripe.config.output import write_bytes
+        from stripe.output import write_bytes
         from stripe.sweeps.report.report import report_html
 
         results = self.results

@@ -37,7 +37,7 @@ def write_text(path: str | None, text: str) -> None:
     if path is None or path == "-":
         write_stdout(text)
     else:
-        from stripe.config.output import write_bytes  # loads the IR, which help does without
+        from stripe.output import write_bytes  # loads the IR, which help does without
 
         write_bytes(path, text.encode("utf-8", "backslashreplace"))
 

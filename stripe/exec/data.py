@@ -16,7 +16,6 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from stripe.config.output import writing
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.exactness import best_magnitude
@@ -34,6 +33,7 @@ from stripe.ir import (
     Store,
     walk,
 )
+from stripe.output import writing
 
 _FOREIGN = {dtype.array_type: dtype for dtype in DTYPES.values() if not dtype.in_numpy}
 """The dtypes that numpy's format does not know, by their names in arrays."""

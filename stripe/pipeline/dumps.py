@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from typing_extensions import override
 
-from stripe.config.output import replace_file, unwritable
 from stripe.ir import ConfigError, Program, print_program
+from stripe.output import replace_file, unwritable
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.passlist import entry_json
 

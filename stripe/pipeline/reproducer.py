@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from stripe.config.document import Document, read_json
-from stripe.config.output import replace_file
 from stripe.config.validate import validate
+from stripe.output import replace_file
 
 
 class Reproducer(BaseModel):

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from stripe.cli.start import opt, run, sim
-from stripe.config.output import writing
 from stripe.exec.data import load_arrays, save_arrays
 from stripe.ir import ConfigError
+from stripe.output import writing
 
 Capture = pytest.CaptureFixture[str]
 

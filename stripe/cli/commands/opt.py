@@ -23,10 +23,10 @@ from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
 from stripe.cli.usage import UsageError
-from stripe.config.output import check_folder, write_folder
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
 from stripe.frontends.registry import by_suffix, find_front_end
 from stripe.ir import ConfigError, Program, StripeError, print_program
+from stripe.output import check_folder, write_folder
 
 if TYPE_CHECKING:
     from stripe.cli.commands.expectations import Message

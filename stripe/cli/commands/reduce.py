@@ -11,8 +11,8 @@ from stripe.cli.exit_status import OK
 from stripe.cli.input import read_source
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
-from stripe.config.output import check_output
 from stripe.ir import ConfigError, StripeError
+from stripe.output import check_output
 from stripe.pipeline.reduction.command import Command
 from stripe.pipeline.reduction.input import ReductionInput, steps_for
 from stripe.pipeline.reduction.search import Search

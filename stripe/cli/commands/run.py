@@ -23,12 +23,12 @@ from stripe.cli.compiling import (
 from stripe.cli.exit_status import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.config.files import NATIVE
-from stripe.config.output import check_output
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.errors import ExecutionError
 from stripe.exec.isolation import EngineCrash
 from stripe.exec.native.processor import this_processor
 from stripe.ir import Program, StripeError
+from stripe.output import check_output
 from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.engines import Arrays, parse_engine
 

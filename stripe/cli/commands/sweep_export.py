@@ -8,7 +8,7 @@ from stripe.cli.arguments.sweep import ExportSpec
 from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
-from stripe.config.output import write_bytes
+from stripe.output import write_bytes
 from stripe.sweeps.store import csv_bytes, open_store, parquet_bytes
 
 
