@@ -23,7 +23,7 @@ import onnx
 from typing_extensions import override
 
 import stripe
-from stripe.config import output
+from stripe import output
 from stripe.emit.targets import FolderTarget, parse_target
 from stripe.exec.compare import LOOSE, compare, layered, worst_element
 from stripe.ir import Program

@@ -163,7 +163,7 @@ def write_folder(
 
     Raises as `translate` does, and ConfigError for a folder that has other contents.
     """
-    from stripe.config import output
+    from stripe import output
     from stripe.emit.targets import FolderTarget, parse_target
 
     found = parse_target(require(target, str, "the name of a target", "as in 'library{name=net}'"), "target")
