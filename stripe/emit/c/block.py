@@ -19,7 +19,7 @@ from stripe.emit.c.tiles import TileWriter, declare_registers
 from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
-from stripe.emit.loops.contraction import fuses
+from stripe.emit.loops.contraction import fuses, negates
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
@@ -101,7 +101,7 @@ class Emitter:
         else:
             sources = {ref.source for ref in block.refinements if not ref.is_alloc}
             memory = {name: writer.scope.areas[name].pointer.name for name in sources}
-            inner = writer.new_function(writer.scope, fuses=fuses(block, memory))
+            inner = writer.new_function(writer.scope, fuses=fuses(block, memory), negates=negates(block))
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
             writer.line(inner.function.call(name, writer.function))
@@ -155,8 +155,8 @@ class Emitter:
         lines, heads = self.dialect.parallel([(loop.var, *writer.bounds(loop)) for loop in loops])
         writer.function.raw(*lines)
         self.uses_threads = True
-        scope = replace(plan.scope, private=True, workspace=0)
-        inner = writer.new_function(scope, fuses=writer.function.fuses)
+        scope, outer = replace(plan.scope, private=True, workspace=0), writer.function
+        inner = writer.new_function(scope, fuses=outer.fuses, negates=outer.negates)
         with ExitStack() as stack:
             for head in heads:
                 stack.enter_context(writer.function.braces(head))

@@ -92,6 +92,16 @@ static inline float st_bf16_round(float x) {
 #endif""",
         (),
     ),
+    "signed": (
+        """\
+// The zero of a negated sum of products keeps its sign.
+#if defined(__GNUC__) && !defined(__clang__)
+#define ST_SIGNED __attribute__((optimize("rounding-math")))
+#else
+#define ST_SIGNED
+#endif""",
+        (),
+    ),
     "multiply_add": (
         """\
 // ST_FMA: the processor has an instruction for a*b + c in one rounding; a ST_FUSED function may use it anywhere.
@@ -207,9 +217,9 @@ static inline {c} st_to_{t}_{source}({value} x) {{
   return x <= 0.0{end} ? 0 : x >= {high}{end} ? UINT{bits}_MAX : ({c})x;
 }}""",
     ("to", "int"): """\
-// Truncates, saturates, and turns NaN into 0.
+// Truncates, saturates, and turns NaN into 0. gcc takes (float)(int)x for trunc(x), which keeps the sign of a zero.
 static inline {c} st_to_{t}_{source}({value} x) {{
-  if (x != x) return 0;
+  if (!(x <= -1.0{end} || x >= 1.0{end})) return 0;
   return x <= -{high}{end} ? INT{bits}_MIN : x >= {high}{end} ? INT{bits}_MAX : ({c})x;
 }}""",
 }

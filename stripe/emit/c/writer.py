@@ -33,11 +33,13 @@ class Writer:
         """The same function at a place inside."""
         return replace(self, scope=scope, scalars={})
 
-    def new_function(self, scope: CodeScope, *, fuses: bool) -> Writer:
+    def new_function(self, scope: CodeScope, *, fuses: bool, negates: bool) -> Writer:
         """A new function, for the block of `scope`."""
         if fuses:
             self.helpers.need("multiply_add")
-        return replace(self, scope=scope, function=FunctionText(self.dialect, fuses), scalars={})
+        if negates:
+            self.helpers.need("signed")
+        return replace(self, scope=scope, function=FunctionText(self.dialect, fuses, negates), scalars={})
 
     def line(self, text: str) -> None:
         self.function.line(text)

@@ -1,7 +1,8 @@
-"""Functions in which a compiler may contract all that it takes for a product and a sum.
+"""Functions in which a compiler may contract all that it takes for a product and a sum, or negate a sum of products.
 
 gcc contracts a function as a whole, and makes products where the program has none: `x / 4` becomes `x * 0.25`, `x + x`
-becomes `x * 2`. Contracted with a sum, these round once where the program rounds twice.
+becomes `x * 2`. Contracted with a sum, these round once where the program rounds twice. And it makes `-(a*b) - c` of
+`-(a*b + c)`, also where the sum is a call of fmaf: a zero has the other sign.
 """
 
 from __future__ import annotations
@@ -10,7 +11,19 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from stripe.emit.loops.tiles import products
-from stripe.ir import INTRINSICS, Agg, Block, Intrinsic, Load, Nest, Store, scalar_defined, scalars_used
+from stripe.ir import (
+    INTRINSICS,
+    Agg,
+    Block,
+    Constant,
+    Intrinsic,
+    Load,
+    Nest,
+    Store,
+    scalar_defined,
+    scalars_used,
+    value_key,
+)
 from stripe.ir.nest import Buffer
 
 Origins: TypeAlias = "frozenset[Buffer | frozenset[Buffer] | None]"
@@ -25,7 +38,7 @@ def fuses(block: Block, memory: Mapping[str, str]) -> bool:
     names may be one.
     """
     nests = list(Nest.root(block).walk())
-    if not any(products(nest.block) for nest in nests) or any(map(_multiplies, nests)):
+    if not any(products(nest.block) for nest in nests) or any(map(_multiplies, nests)) or negates(block):
         return False
     contents: dict[Buffer, Origins] = {}
     while True:  # loops carry values to statements before
@@ -34,6 +47,20 @@ def fuses(block: Block, memory: Mapping[str, str]) -> bool:
             return False
         if contents == known:
             return True
+
+
+def negates(block: Block) -> bool:
+    """Whether `block`, a function of its own, holds sums of products, and operations that negate or that a compiler may
+    take for a negation: `x * -1`, `-0.0 - x`."""
+    nests = [nest.block for nest in Nest.root(block).walk()]
+    negations = (value_key(-1.0), value_key(-0.0))
+    return any(map(products, nests)) and any(
+        statement.op == "neg"
+        if isinstance(statement, Intrinsic)
+        else isinstance(statement, Constant) and value_key(statement.value) in negations
+        for nest in nests
+        for statement in nest.statements
+    )
 
 
 def _multiplies(nest: Nest) -> bool:
@@ -86,5 +113,5 @@ def _contracts(nest: Nest, contents: dict[Buffer, Origins], memory: Mapping[str,
 
 
 def _may_be_equal(first: Origins, second: Origins) -> bool:
-    """Whether a compiler may find two values to be the same: one is computed from nothing but origins of the other."""
-    return bool(first and second) and (first <= second or second <= first)
+    """Whether a compiler may find two values to be the same at some points: they have a common origin, or none."""
+    return not first.isdisjoint(second) or not (first or second)
