@@ -24,6 +24,7 @@ from stripe.ir import (
 from stripe.ir.check.magnitude import check_magnitude
 from stripe.poly import Relation
 from stripe.tile import compile_tile
+from stripe.verify import enumeration
 from stripe.verify.assumptions import Assumption, Policy
 from stripe.verify.enumeration import decide
 from stripe.verify.program import check_program
@@ -230,6 +231,17 @@ def test_a_sum_that_begins_at_no_zero_has_the_sign_of_its_terms(
     enumerated = decide(program(first), program(second))
     assert isinstance(enumerated, Equal)
     assert set(enumerated.assumptions) >= set(flags)
+
+
+def test_a_run_refutes_an_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both programs run before its *equal* is believed."""
+    before = compile_tile("function (A[N=4]: fp32) -> (O) { O = A * 2.0; }", "twice")
+    after = compile_tile("function (A[N=4]: fp32) -> (O) { O = A * 3.0; }", "twice")
+    monkeypatch.setattr(enumeration, "decide", lambda *_, **__: Equal())
+    judgement = judge(before, after, operations=1)
+    assert judgement.answer == "different"
+    assert "they differ" in str(judgement)
+    assert judge(before, before, operations=1).answer == "equal"
 
 
 def test_the_command_line_knows_the_flags() -> None:

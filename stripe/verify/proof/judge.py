@@ -64,23 +64,31 @@ def judge(
     before: Program, after: Program, policy: Policy = ANY, *, operations: int = OPERATIONS
 ) -> Judgement:
     """Proves that `after` computes what `before` does. Where the proof has no answer small programs are enumerated;
-    where the answer is not *equal* both programs run."""
+    where it is not the proof that says *equal* both programs run."""
     if _is_tangled(before, after):
         operations //= TANGLED
-    verdict = prove_equal(before, after, operations=operations)
-    if isinstance(verdict, Unknown):
-        # where `before` does something undefined the answer stays unknown
-        with suppress(enumeration.InvalidProgram), time_limit(SECONDS):
-            found = enumeration.decide(before, after, most_points=ENUMERATED)
-            verdict = verdict if isinstance(found, Unknown) else found
+    proved = prove_equal(before, after, operations=operations)
+    verdict = _enumerated(before, after, proved) if isinstance(proved, Unknown) else proved
     misplaced = ""
     if any(ref.offset is not None for _, block in walk(after.entry) for ref in block.allocs):
         from stripe.verify.machine.schedule import check_placement
 
         misplaced = "\n".join(f"error: {diagnostic}" for diagnostic in check_placement(after))
-    if isinstance(verdict, Equal) or misplaced:
+    if isinstance(proved, Equal) or misplaced:
         return Judgement(verdict, policy, misplaced=misplaced)
+    if isinstance(verdict, Equal):
+        # a second opinion, for what the verdict assumes and no more
+        run = run_on_all(before, after, frozenset(verdict.assumptions))
+        return Judgement(verdict, policy, run if run.failed else None)
     return Judgement(verdict, policy, run_on_all(before, after, policy.assumed))
+
+
+def _enumerated(before: Program, after: Program, otherwise: Unknown) -> Verdict:
+    """The verdict of the enumeration; `otherwise` where it has none, or `before` does something undefined."""
+    with suppress(enumeration.InvalidProgram), time_limit(SECONDS):
+        found = enumeration.decide(before, after, most_points=ENUMERATED)
+        return otherwise if isinstance(found, Unknown) else found
+    return otherwise
 
 
 def _is_tangled(*programs: Program) -> bool:
