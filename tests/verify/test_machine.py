@@ -253,3 +253,21 @@ def test_one_unit_reaches_all_operands_of_a_block(changes: dict[str, str], wrong
         text = text.replace(old, new)
     found = check_claims(parse_program(text), load_hardware(str(TRUST / "Inputs" / "bank_each.json")))
     assert [one.message for one in found][:1] == ([wrong] if wrong else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "wrong"),
+    [
+        ("T", "0x00000000", ""),  # copy on copy: a tile stores T when it has computed from I
+        ("T", "0x00000140", ""),  # behind both copies of I
+        ("T", "0x000000a0", "'I' and 'T' may be alive together and share bytes 160 to 319 of SRAM[0]"),
+        ("T", "0x00000050", "'I' and 'T' may be alive together and share bytes 80 to 319 of SRAM[0]"),
+        ("M", "0x000000a0", "'I' and 'M' may be alive together and share bytes 160 to 319 of SRAM[0]"),
+    ],
+)
+def test_tiles_in_flight_share_no_bytes(name: str, address: str, wrong: str) -> None:
+    text = source("verify/machine/turns_in_flight")
+    moved, count = re.subn(rf"new@0x[0-9a-f]+(<SRAM\[0\]> {name}\[)", rf"new@{address}\1", text)
+    assert count == 1
+    messages = [one.message for one in check_claims(parse_program(moved), load_hardware("dsp_conv"))]
+    assert messages[:1] == ([wrong] if wrong else [])

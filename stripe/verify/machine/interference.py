@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import combinations, pairwise
 
-from stripe.ir import Block, Diagnostic, Nest, Path, Program, Refinement, walk
+from stripe.ir import Block, Diagnostic, Load, Nest, Path, Program, Refinement, Store, walk
 from stripe.ir.check.diagnostic import Part
 from stripe.verify.machine.units import Place
 
@@ -42,9 +42,13 @@ class Placed:
     @cached_property
     def end(self) -> int:
         """The byte after the last copy, in each unit that the buffer takes."""
+        return self.begin + self.size * self.ref.copies
+
+    @property
+    def size(self) -> int:
+        """Bytes of a copy in each unit that the buffer takes."""
         dims = (dim for number, dim in enumerate(self.ref.dims) if number != self.ref.bank_dim)
-        last = sum((dim.size - 1) * abs(dim.stride) for dim in dims)
-        return self.begin + (last + 1) * self.ref.dtype.bytes * self.ref.copies
+        return (sum((dim.size - 1) * abs(dim.stride) for dim in dims) + 1) * self.ref.dtype.bytes
 
 
 def closure(block: Block) -> list[int]:
@@ -58,6 +62,13 @@ def closure(block: Block) -> list[int]:
     return before
 
 
+def is_transfer(block: Block, around: Block) -> bool:
+    """Whether a block inside of `around` moves data only, on another unit."""
+    parts = [part for _, part in walk(block)]
+    elsewhere = any(part.location and part.location != around.location for part in parts)
+    return elsewhere and all(isinstance(s, Load | Store | Block) for part in parts for s in part.statements)
+
+
 def is_in(statement: int, mask: int) -> bool:
     return bool(mask >> statement & 1)
 
@@ -66,7 +77,7 @@ class Interference:
     """The order in which the statements of one program run: in main by dependences, elsewhere one after the other."""
 
     def __init__(self, program: Program) -> None:
-        blocks = dict(walk(program.entry))
+        blocks = self._blocks = dict(walk(program.entry))
         self._orders = {path: closure(block) for path, block in blocks.items() if block.is_main}
         self._repeated = frozenset(path for path, block in blocks.items() if block.points > 1)
 
@@ -81,6 +92,49 @@ class Interference:
                     break
                 if not (self._precedes(first, second) or self._precedes(second, first)):
                     yield first, second
+
+    def overlaps_in_flight(self, members: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
+        """The pairs of `members`, buffers of any memories, that share bytes and that tiles in flight use at one time.
+
+        A tile loads, computes and stores in this order, so that its buffers may take turns; but while one tile computes
+        the next one loads. Tiles compute one after the other: buffers that no transfer touches keep their turns.
+        """
+        pipelined = [
+            path for path, block in self._blocks.items() if min(block.pipeline_depth or 1, block.points) > 1
+        ]
+        for path in pipelined:
+            around, level = self._blocks[path], len(path)
+            transfers = {
+                (*path, number)
+                for number, statement in enumerate(around.statements)
+                if isinstance(statement, Block) and is_transfer(statement, around)
+            }
+            inside = [
+                (buffer, any(use[: level + 1] in transfers for use in buffer.uses))
+                for buffer in members
+                if buffer.path[:level] == path
+            ]
+            for (first, filled), (second, emptied) in combinations(inside, 2):
+                at_once = (filled or emptied) and self._in_flight(path, first, second)
+                if at_once and first.place.shares_unit(second.place):
+                    yield first, second
+
+    def _in_flight(self, pipelined: Path, first: Placed, second: Placed) -> bool:
+        """Whether two buffers share bytes in copies that belong to two tiles in flight."""
+        if first.begin >= second.end or second.begin >= first.end:
+            return False
+        size, copies = first.size, first.ref.copies
+        alike = (first.path, first.size, copies) == (second.path, second.size, second.ref.copies)
+        if not alike or first.path != pipelined:
+            return True
+        block = self._blocks[pipelined]
+        depth = min(block.pipeline_depth or 1, block.points)
+        # copy n of the first shares bytes with copy n + apart of the second, where |shift - apart*size| < size
+        shift = first.begin - second.begin
+        apart = {-(-shift // size), shift // size}
+        return (
+            any(0 < min(n % copies, -n % copies) < depth for n in apart if abs(n) < copies) or copies < depth
+        )
 
     def _none_interferes(self, by_address: Sequence[Placed]) -> bool:
         """Whether `overlaps` has no pairs, in one sweep over the addresses instead of for each pair.

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Agg,
     Block,
     Diagnostic,
-    Load,
     Nest,
     Path,
     Program,
-    Store,
     beginnings,
     reads_of,
     scalar_defined,
@@ -30,7 +28,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.poly import Access, accesses
-from stripe.verify.machine.interference import Interference, Placed, closure, is_in
+from stripe.verify.machine.interference import Interference, Placed, closure, is_in, is_transfer
 from stripe.verify.machine.reach import check_reach
 from stripe.verify.machine.units import Place
 
@@ -209,17 +207,21 @@ def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[
         [by_place[one], by_place[other]] for one, other in combinations(by_place, 2) if one.shares_unit(other)
     ]
     said: set[tuple[Path, str, Path, str]] = set()
-    for group in groups:
-        for first, second in interference.overlaps([buffer for members in group for buffer in members]):
-            pair = (first.path, first.ref.name, second.path, second.ref.name)
-            if pair in said:
-                continue
-            said.add(pair)
-            begin, end = second.begin, min(first.end, second.end) - 1
-            where = " and ".join(dict.fromkeys(str(buffer.ref.location) for buffer in (first, second)))
-            both = f"'{first.ref.name}' and '{second.ref.name}'"
-            message = f"{both} may be alive together and share bytes {begin} to {end} of {where}"
-            yield second.wrong(message, "place one of them elsewhere")
+    pairs = (
+        pair
+        for group in groups
+        for pair in interference.overlaps([buffer for members in group for buffer in members])
+    )
+    for first, second in chain(pairs, interference.overlaps_in_flight(placed)):
+        pair = (first.path, first.ref.name, second.path, second.ref.name)
+        if pair in said:
+            continue
+        said.add(pair)
+        begin, end = max(first.begin, second.begin), min(first.end, second.end) - 1
+        where = " and ".join(dict.fromkeys(str(buffer.ref.location) for buffer in (first, second)))
+        both = f"'{first.ref.name}' and '{second.ref.name}'"
+        message = f"{both} may be alive together and share bytes {begin} to {end} of {where}"
+        yield second.wrong(message, "place one of them elsewhere")
 
 
 def _check_copies(buffer: Placed) -> Iterator[Diagnostic]:
@@ -227,13 +229,7 @@ def _check_copies(buffer: Placed) -> Iterator[Diagnostic]:
     block, depth = buffer.nest.block, buffer.nest.block.pipeline_depth or 1
     if buffer.ref.copies >= depth:
         return
-    transfers = (
-        inner
-        for inner in block.blocks
-        if inner.location
-        and inner.location != block.location
-        and all(isinstance(s, Load | Store | Block) for _, part in walk(inner) for s in part.statements)
-    )
+    transfers = (inner for inner in block.blocks if is_transfer(inner, block))
     if any(ref.source == buffer.ref.name for transfer in transfers for ref in transfer.refinements):
         message = f"'{buffer.ref.name}' has copies for {buffer.ref.copies} of the {depth} tiles in flight"
         yield buffer.wrong(message, f"give it #buffers={depth}")
