@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import inf
@@ -105,18 +106,28 @@ _Node: TypeAlias = "tuple[str, str] | int"
 """Where a unit meets its buses, `(name, "out")` or `(name, "in")`, or the number of a bus."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Searches:
+    """Answers of the searches in a graph so far."""
+
+    ports: dict[float, networkx.DiGraph[_Node]] = field(default_factory=dict)
+    quickest: dict[tuple[str, float], tuple[networkx.DiGraph[_Node], Mapping[_Node, float]]] = field(
+        default_factory=dict
+    )
+    reached: dict[tuple[str, float], frozenset[str]] = field(default_factory=dict)
+    routes: dict[tuple[str, str], Route | None] = field(default_factory=dict)
+    ordered: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    connections: dict[tuple[str, str], Route] = field(default_factory=dict)
+
+
 class UnitGraph:
     """The graph of a model that has passed its checks (`load_hardware` makes them)."""
 
-    def __init__(self, model: HardwareModel) -> None:
+    def __init__(self, model: HardwareModel, like: UnitGraph | None = None) -> None:
+        """`like` is the graph of a model with equal units and buses as far as routes go by them (`unit_graph`): both
+        then have the same routes, and each search is made once."""
         self.model = model
-        self._ports: dict[float, networkx.DiGraph[_Node]] = {}
-        self._quickest: dict[tuple[str, float], tuple[networkx.DiGraph[_Node], Mapping[_Node, float]]] = {}
-        self._reached: dict[tuple[str, float], frozenset[str]] = {}
-        self._routes: dict[tuple[str, str], Route | None] = {}
-        self._before: dict[tuple[str, frozenset[str]], Mapping[str, str]] = {}
-        self._ordered: dict[str, tuple[str, ...]] = {}
-        self._connections: dict[tuple[str, str], Route] = {}
+        self._searches = like._searches if like else _Searches()
 
     @cached_property
     def members(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
@@ -187,10 +198,10 @@ class UnitGraph:
                 hint = did_you_mean(unit, self.units, "") or None
                 raise ConfigError(f"there is no unit '{unit}'", hint=hint)
         key = (source, sink)
-        if key not in self._routes:
+        if key not in self._searches.routes:
             width = next((width for width in self._widths if sink in self.reached_from(source, width)), None)
-            self._routes[key] = None if width is None else self._quickest_route(source, sink, width)
-        return self._routes[key]
+            self._searches.routes[key] = None if width is None else self._quickest_route(source, sink, width)
+        return self._searches.routes[key]
 
     def route(self, source: str, sink: str) -> Route:
         """The best direct route, as `find_route` has it. Raises ConfigError when there is none."""
@@ -208,9 +219,9 @@ class UnitGraph:
         key = (source, sink)
         if source == sink:
             return STAY
-        if key not in self._connections:
-            self._connections[key] = self.find_route(source, sink) or self._chained(source, sink)
-        return self._connections[key]
+        if key not in self._searches.connections:
+            self._searches.connections[key] = self.find_route(source, sink) or self._chained(source, sink)
+        return self._searches.connections[key]
 
     @cached_property
     def _widths(self) -> Sequence[float]:
@@ -236,7 +247,7 @@ class UnitGraph:
         (A search of its own: the checks of every model ask for it, and networkx takes long to load.)
         """
         key = (source, width)
-        if key not in self._reached:
+        if key not in self._searches.reached:
             found, senders = frozenset[str](), frozenset({source})
             while senders:
                 leading = {number for unit in senders for number in self._leading.get(unit, ())}
@@ -248,15 +259,15 @@ class UnitGraph:
                 )
                 senders = frozenset(filter(self.carries, more - found))
                 found |= more
-            self._reached[key] = found
-        return self._reached[key]
+            self._searches.reached[key] = found
+        return self._searches.reached[key]
 
     def _ports_of(self, width: float) -> networkx.DiGraph[_Node]:
         """The hops over buses at least `width` wide: out of a unit, over a bus, into a unit, and out again where the
         unit carries data. Edges have a `latency`."""
         import networkx
 
-        if width not in self._ports:
+        if width not in self._searches.ports:
             graph: networkx.DiGraph[_Node] = networkx.DiGraph()
             for unit in self.units:
                 graph.add_nodes_from([(unit, _OUT), (unit, _IN)])
@@ -273,21 +284,21 @@ class UnitGraph:
                         ((unit, _OUT), number, {"latency": bus.latency_cycles}) for unit in sources
                     )
                     graph.add_edges_from((number, (unit, _IN), {"latency": 0.0}) for unit in sinks)
-            self._ports[width] = graph
-        return self._ports[width]
+            self._searches.ports[width] = graph
+        return self._searches.ports[width]
 
     def _quickest_route(self, source: str, sink: str, width: float) -> Route:
         """The route of least latency over buses at least `width` wide; ties go by hops, then by names."""
         import networkx
 
-        if (source, width) not in self._quickest:
+        if (source, width) not in self._searches.quickest:
             before, latency = networkx.dijkstra_predecessor_and_distance(
                 self._ports_of(width), (source, _OUT), weight="latency"
             )
             # every path in this graph, whose edges point back to `source`, has the least latency
             edges = ((node, earlier) for node, nodes in before.items() for earlier in nodes)
-            self._quickest[source, width] = networkx.DiGraph(edges), latency
-        back, latency = self._quickest[source, width]
+            self._searches.quickest[source, width] = networkx.DiGraph(edges), latency
+        back, latency = self._searches.quickest[source, width]
         left = networkx.single_source_shortest_path_length(back, (sink, _IN))
         hops: list[Hop] = []
         unit = source
@@ -308,39 +319,37 @@ class UnitGraph:
     def _chained(self, source: str, sink: str) -> Route:
         """The fewest direct routes one after the other; of equal chains the first in the order of units."""
         for passed in (frozenset(self.memories), frozenset(self.units)):
-            before = self._chains_from(source, passed)
-            if sink in before:
-                chain = [sink]
-                while chain[-1] != source:
-                    chain.append(before[chain[-1]])
-                chain.reverse()
+            chain = self._chain(source, sink, passed)
+            if chain:
                 result = self.route(source, chain[1])
                 for here, there in pairwise(chain[1:]):
                     result = result.then(self.route(here, there), stage=here)
                 return result
         return self.route(source, sink)  # there is none: the error says so
 
-    def _chains_from(self, source: str, passed: frozenset[str]) -> Mapping[str, str]:
-        """The unit before each unit that direct routes from `source` reach one after the other through units of
-        `passed`."""
-        import networkx
-
-        key = (source, passed)
-        if key not in self._before:
-            units: networkx.DiGraph[str] = networkx.DiGraph()
-            units.add_nodes_from(self.units)
-            steps = networkx.generic_bfs_edges(
-                units, source, lambda unit: iter(self._near(unit) if unit == source or unit in passed else ())
-            )
-            self._before[key] = {near: unit for unit, near in steps}
-        return self._before[key]
+    def _chain(self, source: str, sink: str, passed: frozenset[str]) -> list[str]:
+        """The units from `source` to `sink` that direct routes lead to one after the other through units of `passed`,
+        by a search in breadth that ends at `sink`; empty when there is no such chain."""
+        before, waiting = {source: ""}, deque([source])
+        while waiting:
+            unit = waiting.popleft()
+            for near in self._near(unit) if unit == source or unit in passed else ():
+                if near not in before:
+                    before[near] = unit
+                    waiting.append(near)
+            if sink in before:
+                chain = [sink]
+                while before[chain[-1]]:
+                    chain.append(before[chain[-1]])
+                return chain[::-1]
+        return []
 
     def _near(self, unit: str) -> tuple[str, ...]:
         """The units that a direct route from `unit` reaches, in the order of the model."""
-        if unit not in self._ordered:
+        if unit not in self._searches.ordered:
             found = sorted(self.reached_from(unit), key=self._unit_order.__getitem__)
-            self._ordered[unit] = tuple(found)
-        return self._ordered[unit]
+            self._searches.ordered[unit] = tuple(found)
+        return self._searches.ordered[unit]
 
     def nearest(self, name: str, unit: str, *, writes: bool) -> str:
         """The first unit called `name` that `unit` reads or writes over a direct route; without any the first."""

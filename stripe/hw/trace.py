@@ -261,15 +261,16 @@ _Answer = Route | ConfigError | str | float | tuple[str, ...] | None
 
 
 def unit_graph(model: HardwareModel) -> UnitGraph:
-    """The graph of a model; that of a recording one records questions with their answers."""
-    return _RecordingGraph(model) if _RECORD in model.__dict__ else UnitGraph(model)
+    """The graph of a model, which finds a route once for all machines that have the same units and buses; that of a
+    recording model records questions with their answers."""
+    return _RecordingGraph(model) if _RECORD in model.__dict__ else UnitGraph(model, _answers_of(model).graph)
 
 
 class RouteAnswers:
     """The answers to questions about the routes of a machine; an error that a question raises is one."""
 
     def __init__(self, graph: UnitGraph) -> None:
-        self._graph = graph
+        self.graph = graph
         self._found: dict[str, tuple[_Answer, str]] = {}
 
     def at(self, place: str) -> _Answer:
@@ -288,7 +289,7 @@ class RouteAnswers:
 
     def _asked(self, place: str) -> _Answer:
         method, *words = json.loads(place.removeprefix(_ROUTES))
-        graph = self._graph
+        graph = self.graph
         asked: dict[str, Callable[..., _Answer]] = {
             "find_route": graph.find_route,
             "connection": graph.connection,

@@ -99,6 +99,18 @@ def test_routes_are_recorded_as_questions_with_their_answers() -> None:
     assert not MachineFacts(load_hardware("dsp_conv", {"NUM_SRAM": 16})).agree(reads)
 
 
+def test_machines_with_the_same_units_and_buses_have_one_route() -> None:
+    ends = ("DRAM[0]", "CONV[0]")
+    route = unit_graph(load_hardware("dsp_conv")).connection(*ends)
+    assert unit_graph(load_hardware("dsp_conv", {"CLOCK_MHZ": 400})).connection(*ends) is route
+    wider = _wider(load_hardware("dsp_conv"), 2)
+    assert unit_graph(wider).connection(*ends).bytes_per_cycle == 2 * route.bytes_per_cycle
+    fewer = unit_graph(load_hardware("dsp_conv", {"NUM_SRAM": 1}))
+    assert fewer.model.mem_units["SRAM"].count == 1
+    with pytest.raises(ConfigError, match=r"there is no unit 'SRAM\[1\]'"):
+        fewer.connection("SRAM[1]", "CONV[0]")
+
+
 _VARIED = st.fixed_dictionaries(
     {
         "NUM_SRAM": st.sampled_from([1, 4]),

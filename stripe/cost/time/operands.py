@@ -68,10 +68,10 @@ class Operands:
     def near(self, streams: Iterable[Stream], units: UnitSet) -> Iterator[tuple[Flow, Route]]:
         """The flows between units and the first cache or memory on the way of each operand, with the whole way."""
         for stream in streams:
+            size = stream.bytes / len(units.units)
             for unit in units.units:
                 parts, route = self._way(stream.location, unit, writes=stream.writes)
                 part = parts[0 if stream.writes else -1]
-                size = stream.bytes / len(units.units)
                 yield part.flow(stream.buffer, size, bound=stream.bound), route
 
     def below(self, piece: Compute, units: UnitSet, *, split_leaves: bool) -> Iterator[tuple[Flow, Path]]:

@@ -98,7 +98,7 @@ class UnitSet:
     defaulted: bool = False
     """Whether the program leaves the choice of the unit open."""
 
-    @property
+    @cached_property
     def units(self) -> tuple[str, ...]:
         """Its units, `NAME[number]`; the first ones where any will do."""
         return tuple(f"{self.name}[{n}]" for n in (self.numbers or range(self.parallel)))
