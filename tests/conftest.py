@@ -42,6 +42,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
+def pytest_sessionfinish() -> None:
+    """Leave out of the last collection, which looks for errors in destructors, all that lives until the process ends:
+    three seconds in each worker."""
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the Hypothesis tests, so that -m property selects them."""
     for item in items:
