@@ -16,6 +16,20 @@ from stripe.ir import Affine, Atom, DType, FloorDiv, Interval
 
 _ANY: Interval = (0, 1 << 62)
 """The interval of a coordinate that a statement has computed."""
+_LARGEST = (1 << 63) - 1
+"""The largest value of an index."""
+
+
+def _reach(affine: Affine, intervals: Mapping[str, Interval]) -> int:
+    """Upper bound on the magnitude of every part of a sum, by coordinates of which something is known."""
+    reach = abs(affine.offset)
+    for atom, coefficient in affine.terms:
+        if isinstance(atom, str):
+            low, high = intervals[atom] if intervals[atom] != _ANY else (0, 0)
+        else:
+            low, high = Affine(0, ((atom, 1),)).bounds(intervals)
+        reach += abs(coefficient) * max(abs(low), abs(high))
+    return reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,8 @@ class Writer:
         return self._affine(affine, {**known, **dict.fromkeys(computed, _ANY)} if computed else known)
 
     def _affine(self, affine: Affine, intervals: Mapping[str, Interval]) -> str:
+        if _reach(affine, intervals) > _LARGEST:
+            return self._wrapped(affine, intervals)
         terms = sorted(affine.terms, key=lambda term: -abs(term[1]))
         parts = [(c < 0, self._product(atom, abs(c), intervals)) for atom, c in terms]
         if affine.offset or not parts:
@@ -62,6 +78,14 @@ class Writer:
         parts.insert(0, parts.pop(first))
         text = f"-{parts[0][1]}" if parts[0][0] else parts[0][1]
         return text + "".join(f" {'-' if negative else '+'} {part}" for negative, part in parts[1:])
+
+    def _wrapped(self, affine: Affine, intervals: Mapping[str, Interval]) -> str:
+        """A sum that an index holds and whose terms it may not hold: they are added modulo 2^64."""
+        unsigned = self.dialect.integer(64, signed=False)
+        parts = [
+            f"{c % (1 << 64)}u*({unsigned})({self._product(atom, 1, intervals)})" for atom, c in affine.terms
+        ]
+        return f"({self.dialect.index_type})({' + '.join([*parts, f'{affine.offset % (1 << 64)}u'])})"
 
     def _product(self, atom: Atom, coefficient: int, intervals: Mapping[str, Interval]) -> str:
         if isinstance(atom, str):
