@@ -74,9 +74,10 @@ def require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -
     """Raises ConfigError for units that the machine lacks, and in a schedule for units without a bus to their memories:
     locations come from options."""
     from stripe.verify.machine.reach import check_reach
+    from stripe.verify.machine.registers import check_registers
     from stripe.verify.machine.units import check_units
 
-    wrong = check_units(program.entry, hardware)
+    wrong = check_units(program.entry, hardware) or check_registers(program.entry, hardware)
     if not wrong and program.stage >= Stage.SCHEDULED:
         wrong = list(check_reach(list(Nest.root(program.entry).walk()), hardware))
     if wrong:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Diagnostic, Nest, Program, Stage, verify_structural, walk
 from stripe.ir.check.stages import check_addresses
+from stripe.verify.machine.registers import check_registers
 from stripe.verify.machine.schedule import check_dependences, check_placement, check_schedule
 from stripe.verify.machine.units import check_units, check_views
 
@@ -20,6 +21,7 @@ def check_claims(program: Program, hardware: HardwareModel | None = None) -> lis
     found += check_views(nests)
     if hardware is not None:
         found += check_units(program.entry, hardware)
+        found += check_registers(program.entry, hardware)
     if found:
         return found
     if program.stage >= Stage.SCHEDULED:

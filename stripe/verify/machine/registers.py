@@ -1,0 +1,113 @@
+"""Buffers in the registers of execution units: a check that shares no code with the passes that locate them there.
+
+Registers belong to the unit on which the block runs that allocates the buffer: each unit has one file of them, with the
+number 0. Along a dimension of banks each lane of the unit has registers of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Block, Diagnostic, Location, Nest, Refinement, walk
+from stripe.ir.check.diagnostic import Part
+from stripe.ir.uses import uses_by_name
+from stripe.verify.machine.interference import Placed
+from stripe.verify.machine.units import allocation
+
+
+def check_registers(entry: Block, hardware: HardwareModel) -> list[Diagnostic]:
+    """Buffers in registers fit into them, together with all that lives there at one time, and are used on the unit that
+    has them alone."""
+    files = hardware.register_files - hardware.mem_units.keys()
+    if not any(ref.location.name in files for _, block in walk(entry) for ref in block.allocs):
+        return []
+    found: list[Diagnostic] = []
+    for nest in Nest.root(entry).walk():
+        for number, ref in enumerate(nest.block.refinements):
+            if ref.location.name in files:
+                part: Part = ("refinement", number)
+                wrong = _wrong_allocation(nest, ref, hardware) if ref.is_alloc else _wrong_view(nest, ref)
+                found += [
+                    Diagnostic(message, nest.path, nest.block.name, hint, part) for message, hint in wrong
+                ]
+        outermost = nest.outer is not None and nest.outer.block.is_main
+        for file in sorted(files) if outermost or nest.block.location else ():
+            room, held = _room(nest, file, hardware), _held(nest.block, file, nest.block.location)
+            if room is not None and held > room:
+                message = f"it holds {held} bytes in {file} at one time, which has {room}"
+                found.append(Diagnostic(message, nest.path, nest.block.name, "tile more finely"))
+    return found
+
+
+def _unit(nest: Nest) -> Location:
+    """The unit on which the innermost block runs, over the names of the nest; nowhere where no block has a location."""
+    around: Nest | None = nest
+    while around is not None and not around.block.location:
+        around = around.outer
+    return Location() if around is None else around.block.location.subs(around.local)
+
+
+def _wrong_allocation(nest: Nest, ref: Refinement, hardware: HardwareModel) -> Iterator[tuple[str, str]]:
+    file, runs = ref.location.name, _unit(nest).name
+    owners = {
+        name: unit
+        for name, unit in hardware.exec_units.items()
+        if unit.register_file == file and unit.registers
+    }
+    if runs and runs not in owners:
+        yield (
+            f"'{ref.name}' is located in {file}, which {runs} does not have",
+            f"units with {file}: {', '.join(owners)}",
+        )
+        return
+    if any(number.terms or number.offset for number in ref.location.devices[-1].units):
+        yield f"'{ref.name}' is located in {ref.location}, and each unit has one {file}", "its number is 0"
+    lanes = max(unit.subgroup for name, unit in owners.items() if name == runs or not runs)
+    if ref.bank_dim is not None and ref.dims[ref.bank_dim].size > lanes:
+        banks = ref.dims[ref.bank_dim].size
+        yield f"'{ref.name}' takes the registers of {banks} lanes, and there are {lanes}", "use fewer lanes"
+    room, end = _room(nest, file, hardware), Placed(nest, ref, ()).end if ref.offset is not None else 0
+    if room is not None and end > room:
+        yield f"'{ref.name}' ends at byte {end} of {file}, which has {room}", "tile more finely"
+
+
+def _wrong_view(nest: Nest, ref: Refinement) -> Iterator[tuple[str, str]]:
+    holder, _ = allocation(nest, ref)
+    mine, theirs = _unit(nest), _unit(holder)
+    if mine and mine != theirs:
+        owner = f"those of {theirs}" if theirs else "those of no unit"
+        message = f"'{ref.name}' is used on {mine}, and its registers are {owner}"
+        yield message, "transfer it through a memory, or allocate it on the unit that uses it"
+
+
+def _room(nest: Nest, file: str, hardware: HardwareModel) -> int | None:
+    """Bytes of the registers of a lane of the unit that runs the block, of the largest that it may be; None where the
+    model does not say."""
+    runs = _unit(nest).name
+    sizes = [
+        unit.register_file_bytes
+        for name, unit in hardware.exec_units.items()
+        if unit.register_file == file and unit.registers and (name == runs or not runs)
+    ]
+    return max((size for size in sizes if size is not None), default=None) if None not in sizes else None
+
+
+def _held(block: Block, file: str, unit: Location) -> int:
+    """Bytes of registers that buffers of a block and of the blocks inside on its unit take at one time, in a lane."""
+    uses, most = uses_by_name(block), 0
+    spans = [
+        (min(numbers), max(numbers), _lane_bytes(ref))
+        for ref in block.allocs
+        if ref.location.name == file and (numbers := uses.get(ref.name))
+    ]
+    for number, statement in enumerate(block.statements):
+        here = isinstance(statement, Block) and statement.location in (Location(), unit)
+        inside = _held(statement, file, unit) if isinstance(statement, Block) and here else 0
+        most = max(most, inside + sum(size for first, last, size in spans if first <= number <= last))
+    return most
+
+
+def _lane_bytes(ref: Refinement) -> int:
+    banks = 1 if ref.bank_dim is None else ref.dims[ref.bank_dim].size
+    return ref.bytes // banks * ref.copies
