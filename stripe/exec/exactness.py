@@ -38,12 +38,12 @@ from stripe.ir import (
 MAGNITUDES: tuple[int, ...] = (8, 6, 4, 3, 2, 1)
 
 
-def order_free(program: Program, magnitude: int | None) -> bool:
+def order_free(program: Program, magnitude: int | None, *, chains: bool = False) -> bool:
     """Whether every float sum and product of the program is exact when its inputs are integers up to `magnitude` in
     size; None for inputs of any value. Then all engines and all orders give the same bits, unless the program uses
-    transcendental intrinsics.
+    transcendental intrinsics. With `chains`, operations `add` written one after the other are sums as well.
     """
-    return walk_grains(program, magnitude).exact
+    return walk_grains(program, magnitude, chains=chains).exact
 
 
 def best_magnitude(program: Program) -> int:
@@ -89,7 +89,8 @@ class _Scalars:
 
 
 class GrainWalker:
-    def __init__(self, magnitude: int | None, program: Program) -> None:
+    def __init__(self, magnitude: int | None, program: Program, *, chains: bool = False) -> None:
+        self.chains = chains
         self.grains: dict[Buffer, Grain] = {}
         self.exact = True
         given = ANYTHING if magnitude is None else Grain.within(magnitude, 1.0)
@@ -128,7 +129,10 @@ class GrainWalker:
                 dtype = result_dtype(op, [d for _, d in operands], target)
                 divisor = scalars.constants.get(names[-1])
                 grain = apply(op, [g for g, _ in operands], dtype, divisor)
-                scalars.grains[into] = grain.rounded(dtype), dtype
+                rounded = grain.rounded(dtype)
+                if self.chains and op == "add" and dtype.is_float and rounded.step == 0.0:
+                    self.exact = False
+                scalars.grains[into] = rounded, dtype
             case Store(ref, value):
                 view, grain = nest.views[ref], scalars.grains[value][0]
                 old, agg, count = self.grains[view.buffer], view.ref.agg, _contributions(nest, view)
@@ -159,8 +163,8 @@ class GrainWalker:
             self.grains[view.buffer] = self.grains[view.buffer].joined(produced.rounded(view.ref.dtype))
 
 
-def walk_grains(program: Program, magnitude: int | None) -> GrainWalker:
+def walk_grains(program: Program, magnitude: int | None, *, chains: bool = False) -> GrainWalker:
     """The grains of all buffers, for inputs that are integers up to `magnitude` in size or, at None, any values."""
-    walker = GrainWalker(magnitude, program)
+    walker = GrainWalker(magnitude, program, chains=chains)
     walker.visit(Nest.root(program.entry))
     return walker

@@ -32,6 +32,7 @@ from stripe.exec.lanes import (
 from stripe.exec.layout import check_inputs, constant_array, logical_array, places
 from stripe.exec.memory import Memory
 from stripe.exec.specials import run_special
+from stripe.exec.variation import Variation
 from stripe.ir import (
     DTYPES,
     Affine,
@@ -46,7 +47,9 @@ from stripe.ir import (
     Program,
     Refinement,
     Special,
+    Statement,
     Store,
+    aggregations,
     beginnings,
     result_dtype,
     scalars_used,
@@ -72,6 +75,7 @@ def interpret(
     memory_budget: int = DEFAULT_BUDGET,
     checks: bool = True,
     arenas: bool = True,
+    variation: Variation | None = None,
 ) -> dict[str, Array]:
     """Runs a structurally valid program and returns its outputs by name, as C-contiguous arrays in logical shape.
 
@@ -79,14 +83,15 @@ def interpret(
     `memory_budget` limits the bytes that the interpreter takes beside the buffers of the entry and of main. `checks`
     finds reads of undefined elements and elements assigned by two points; accesses out of bounds are always found. With
     `arenas`, allocations that have an address live there, in one byte array per memory, so that a placement that
-    overlaps live buffers shows; without, they have memory of their own like all others.
+    overlaps live buffers shows; without, they have memory of their own like all others. `variation` changes numbers on
+    their way.
 
     Raises ExecutionError for inputs that do not fit, and for undefined behaviour of the program."""
     given = check_inputs(program, inputs)
     given.update({buffer.name: constant_array(buffer) for buffer in program.constants})
     memory = ArenaMemory(program, checks=checks) if arenas else Memory(checks=checks)
     with np.errstate(all="ignore"):
-        return _Interpreter(program, memory, memory_budget).run(given)
+        return _Interpreter(program, memory, memory_budget, variation).run(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +110,16 @@ class _Plan:
 
 
 class _Interpreter:
-    def __init__(self, program: Program, memory: Memory, budget: int) -> None:
+    def __init__(
+        self, program: Program, memory: Memory, budget: int, variation: Variation | None = None
+    ) -> None:
         self.program = program
         self.memory = memory
         self.budget = budget
         self.plans = _make_plans(program, memory)
+        self.variation = variation
+        self.merged: dict[int, frozenset[Agg]] = {}
+        """Where numbers vary, the aggregations of each buffer that lives, by its identity."""
 
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Executes the entry and takes the outputs out of its buffers."""
@@ -118,13 +128,22 @@ class _Interpreter:
         for ref in entry.refinements:
             self._allocate(frame, ref, given.get(ref.name))
         self._run_statements(frame)
-        return {ref.name: _read_output(frame.views[ref.name]) for ref in self.program.outputs}
+        found = {ref.name: _read_output(frame.views[ref.name]) for ref in self.program.outputs}
+        if self.variation is not None:
+            for ref in self.program.outputs:
+                aggs = self.merged[id(frame.views[ref.name].buffer)]
+                if ref.dtype.is_float and aggs:
+                    found[ref.name] = self.variation.merged(found[ref.name], ref.dtype, aggs)
+        return found
 
     def _allocate(self, frame: Frame, ref: Refinement, initial: Array | None) -> None:
         agg = self.plans[frame.path].begins[ref.name]
         buffer = self.memory.allocate(frame, ref, agg, initial)
         here = tuple(constant_value(0, len(frame.extents)) for _ in ref.dims)
         frame.views[ref.name] = PointsView(ref, buffer, (LaneBox(ref, here),))
+        if self.variation is not None:
+            found = aggregations(frame.block, (ref.name,)).get(ref.name, ())
+            self.merged[id(buffer)] = frozenset(found) - {Agg.ASSIGN}
 
     def _run_block(self, block: Block, path: Path, outer: Frame) -> None:
         plan = self.plans[path]
@@ -159,10 +178,38 @@ class _Interpreter:
                     store(frame, frame.views[ref], scalars[value][0], writer)
                 case Special():
                     run_special(frame, statement, writer)
+                    self._copy_merged(frame, statement)
                 case _:
-                    scalars[statement.into] = _define(frame, statement, scalars, written)
+                    found = _define(frame, statement, scalars, written)
+                    scalars[statement.into] = self._varied(frame, statement, scalars, found)
             for name in plan.dying[number]:
                 scalars.pop(name, None)
+
+    def _copy_merged(self, frame: Frame, special: Special) -> None:
+        """Results of a special hold what its operands were merged of."""
+        if self.variation is not None:
+            given = (self.merged[id(frame.views[name].buffer)] for name in special.inputs)
+            aggs = frozenset[Agg]().union(*given)
+            for name in special.outputs:
+                self.merged[id(frame.views[name].buffer)] |= aggs
+
+    def _varied(
+        self, frame: Frame, statement: Statement, scalars: Scalars, found: tuple[Array, DType]
+    ) -> tuple[Array, DType]:
+        """The number that the variation has in the place of the result of a statement."""
+        value, dtype = found
+        if self.variation is None or not dtype.is_float:
+            return found
+        match statement:
+            case Load(_, ref):
+                aggs = self.merged[id(frame.views[ref].buffer)]
+            case Intrinsic(_, "mul", names, _):
+                return self.variation.product(value, [scalars[name][0] for name in names]), dtype
+            case Intrinsic(_, "add" | "min" | "max" as op, _, _):
+                aggs = frozenset((Agg(op),))
+            case _:
+                return found
+        return (self.variation.merged(value, dtype, aggs) if aggs else value), dtype
 
 
 def _define(

@@ -1,0 +1,59 @@
+"""Runs beside the proof: a difference counts where no granted assumption allows it, whatever becomes of the number."""
+
+from __future__ import annotations
+
+import pytest
+
+from stripe.ir import Program
+from stripe.verify.assumptions import ALL, Assumption
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import run_on_all
+from stripe.verify.proof.witness import Equal
+from tests.verify.test_answers import program
+
+
+def chain(first: str, second: str, third: str) -> Program:
+    """Three products of floats whose partial sums overflow in some orders, as an integer."""
+    terms = (("add($x, $y)", f"add(${first}, ${second})"), ("add($s, $z)", f"add($s, ${third})"))
+    return program("overflowing_chain", *terms)
+
+
+ASSIGNED = (
+    ("T[i]:add", "T[i]:assign"),
+    ("2: T = store($x)", "2: $s = add($x, $y)"),
+    ("3: T = store($y)", "3: T = store($s)"),
+)
+PADDED = "padded_inverse"
+PAIRS: dict[Assumption, tuple[Program, Program]] = {
+    Assumption.ZERO_SIGN: (program("inverses_of_sums"), program("inverses_of_sums", *ASSIGNED)),
+    Assumption.FLOAT_ORDER: (chain("x", "y", "z"), chain("z", "y", "x")),
+    Assumption.FINITE: (program(PADDED), program(PADDED, ("      6: T = store($none)\n", ""))),
+}
+"""Programs that are equal under an assumption, which is not seen in the results at once: an infinity of the other
+sign, an integer, the choice between two numbers."""
+
+
+@pytest.mark.parametrize("flag", PAIRS)
+def test_no_run_confirms_what_an_assumption_allows(flag: Assumption) -> None:
+    before, after = PAIRS[flag]
+    verdict = prove_equal(before, after)
+    assert isinstance(verdict, Equal)
+    assert flag in verdict.assumptions
+    for first, second in ((before, after), (after, before)):
+        assert run_on_all(first, second, ALL - {flag}).failed
+        found = run_on_all(first, second, ALL)
+        assert not found.failed
+        assert found.allowed
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (program("inverses_of_sums"), program("inverses_of_sums", ("(fp32)1.0", "(fp32)2.0"))),
+        (chain("x", "y", "z"), chain("x", "y", "y")),
+        (program(PADDED), program(PADDED, ("(fp32)2.0", "(fp32)3.0"))),
+        (program("reciprocal"), program("reciprocal", ("$none = mul($A, $zero)", "$none = (fp32)0.0"))),
+    ],
+)
+def test_other_differences_count_beside_open_elements(before: Program, after: Program) -> None:
+    assert run_on_all(before, after, ALL).failed
