@@ -101,7 +101,8 @@ def _merge(frame: Frame, view: PointsView, place: LaneValue, value: Array, safe:
 
 
 def _check_merged(frame: Frame, view: PointsView, selection: Selection, mask: BoolArray | None) -> None:
-    """An allocation that is merged into starts defined; only memory that another buffer took can be undefined here."""
+    """An allocation that is merged into starts defined; only memory that another buffer took can be undefined here, and
+    a hole of a layout without a pad."""
     missing = view.buffer.undefined(selection)
     if missing is None:
         return
@@ -113,9 +114,9 @@ def _check_merged(frame: Frame, view: PointsView, selection: Selection, mask: Bo
             if missing.ndim == len(frame.extents)
             else (0,) * len(frame.extents)
         )
-        raise frame.fault(
-            f"store to '{view.ref.name}' merges into memory that another buffer has taken,", lane
-        )
+        layout = view.buffer.ref.layout
+        where = "memory that another buffer has taken," if layout is None else "a hole without a pad,"
+        raise frame.fault(f"store to '{view.ref.name}' merges into {where}", lane)
 
 
 def _live(

@@ -175,8 +175,6 @@ class _TermInterpreter:
             value = buffer.values[flat] = buffer.given(flat)
         if waiting is not None:
             agg, contributions = waiting
-            if value is None and buffer.agg is Agg.ASSIGN:
-                raise InvalidProgram(f"{_element(buffer, flat)} is merged into and was not written")
             if value is None and buffer.agg is not agg:
                 raise InvalidProgram(
                     f"{_element(buffer, flat)} begins at the identity of '{buffer.agg.value}' and is merged into by "
@@ -200,6 +198,8 @@ class _TermInterpreter:
             self._read(buffer, flat)
             waiting = None
         if waiting is None:
+            if buffer.agg is Agg.ASSIGN and buffer.given is None and flat not in buffer.values:
+                raise InvalidProgram(f"{_element(buffer, flat)} is merged into and was not written")
             buffer.waiting[flat] = (agg, [term])
         else:
             waiting[1].append(term)

@@ -25,7 +25,7 @@ from stripe.poly import (
     race,
     union,
 )
-from stripe.verify.interface import LogicalForm
+from stripe.verify.interface import LogicalForm, packed_names
 from stripe.verify.proof.reaching import Reaching, reading
 from stripe.verify.proof.witness import Instance
 
@@ -119,8 +119,8 @@ def check_units(
         for access in reaching.accesses:
             unit = access.path[:3]
             check_time()
-            if not access.is_write and (unit in chosen or (unit, access.buffer) in reads):
-                findings += check_read(reaching, access)
+            if unit in chosen or (unit, access.buffer) in reads:
+                findings += (check_merge if access.is_write else check_read)(reaching, access)
         if final:
             findings += check_outputs(reaching)
     return findings
@@ -244,14 +244,28 @@ def check_read(reaching: Reaching, load: Access) -> Iterator[Finding]:
         merged_on = aggregations_of(load.nest.block, load.statement.into) <= {start}
         if merged_on:
             return
-    read = reaching.read(load)
-    touched = reading(load, read)
+    yield from _unwritten(reaching, load, "read, but unwritten")
+
+
+def check_merge(reaching: Reaching, store: Access) -> Iterator[Finding]:
+    """A merge into a tensor that comes packed merges with what is there: a hole without a pad holds nothing that may be
+    read."""
+    if store.agg is Agg.ASSIGN or store.buffer.path != (0,):
+        return
+    if store.buffer.name in packed_names(reaching.program):
+        yield from _unwritten(reaching, store, "merged into, but unwritten")
+
+
+def _unwritten(reaching: Reaching, access: Access, message: str) -> Iterator[Finding]:
+    """The finding about an element that an access reads before any write."""
+    read = reaching.read(access)
+    touched = reading(access, read)
     missing = touched.range - reaching.written(read)
     if not missing.is_empty:
         sample = touched.into(missing).sample()
         assert sample is not None
         hint = "write the element before, or leave the point out by a constraint"
-        yield _at(load, sample[0], "read, but unwritten", load.index, hint)
+        yield _at(access, sample[0], message, access.index, hint)
 
 
 def check_outputs(reaching: Reaching) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from stripe.pipeline.passlist import parse_passes
 from stripe.verify import enumeration
 from stripe.verify.assumptions import ANY
 from stripe.verify.interface import moved_tensor
+from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal, prove_pads
 from stripe.verify.proof.witness import Different, Equal
 from tests.support.programs import PROGRAMS, checked, load, source
@@ -149,6 +150,29 @@ def test_a_hole_without_a_pad_is_not_read() -> None:
     assert isinstance(found, Different)
     assert found.witness.after.place is not None
     assert found.witness.after.place.path == (0, 0, 0, 0)
+
+
+def test_a_hole_without_a_pad_is_not_merged_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A merge reads what the caller left there. An accumulator that is an output alone begins at the identity."""
+    given = {"A": np.ones(4, "f4"), "X": np.ones(3, "f4")}
+    wrong = parse_program(text("hole_merged.stripe"))
+    with pytest.raises(ExecutionError, match="merges into a hole without a pad, at the point i=3"):
+        interpret(wrong, given)
+    with pytest.raises(enumeration.InvalidProgram, match="merged into and was not written"):
+        enumeration.decide(wrong, wrong)
+    (found,) = check_program(wrong)
+    assert (found.message, found.place.path) == ("merged into, but unwritten", (0, 0, 0, 1))
+    path = tmp_path / "p.stripe"
+    path.write_text(text("hole_merged.stripe"))
+    assert opt([str(path), "--emit", "c", "-o", str(tmp_path / "p.c")]) == 1
+    assert "merged into, but unwritten" in capsys.readouterr().err
+    right = parse_program(text("hole_merged.stripe").replace("block [i:4]", "block [i:3]"))
+    assert prove_equal(right, right) == Equal()
+    assert isinstance(prove_equal(right, wrong), Different)
+    alone = text("hole_merged.stripe").replace("inout<[0]> X", "out<[0]> X")
+    assert check_program(parse_program(alone)) == []
+    for run in (interpret, lambda program, data: compile_program(program).run(data)):
+        assert run(parse_program(alone), {"A": given["A"]})["X"].tolist() == [1, 1, 1]
 
 
 def test_the_command_checks_pads_and_layouts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
