@@ -20,7 +20,7 @@ from stripe.tile import compile_tile
 from tests.fuzz.corpus import read_program, seeded
 from tests.fuzz.pass_lists import Entry, entries_that_change, pass_lists
 from tests.fuzz.placements import placing_lists, through_units
-from tests.fuzz.stripe_programs import stripe_programs
+from tests.fuzz.structures.programs import stripe_programs
 from tests.fuzz.tile_programs import tile_programs
 from tests.fuzz.variations import varied
 

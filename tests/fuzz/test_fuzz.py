@@ -14,7 +14,7 @@ from tests.fuzz.case import SMALL, machine
 from tests.fuzz.check import Counts, check_cases
 from tests.fuzz.corpus import seeds
 from tests.fuzz.pass_lists import pass_lists, pass_of
-from tests.fuzz.stripe_programs import stripe_programs
+from tests.fuzz.structures.programs import stripe_programs
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,1 @@
+"""Structures of Stripe that lowering never makes, by kind."""
