@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import add
 
 import numpy as np
 
 from stripe.exec.errors import ExecutionError
-from stripe.exec.lanes import BoolArray, Extents, LaneValue, evaluate, first_lane, weighted_sum
+from stripe.exec.lanes import (
+    BoolArray,
+    Extents,
+    LaneValue,
+    constant_value,
+    evaluate,
+    first_lane,
+    weighted_sum,
+)
 from stripe.exec.storage import RunBuffer
 from stripe.ir import Block, Path, Refinement
 
@@ -86,12 +93,14 @@ def open_view(frame: Frame, ref: Refinement, source: PointsView) -> PointsView:
     """The view `ref` of `source`, whose lanes are those of the frame outside."""
     added = len(frame.extents) - (len(frame.parent.extents) if frame.parent else 0)
     step = tuple(evaluate(affine, frame.values, frame.extents) for affine in ref.access)
-    here = LaneBox(ref, (LaneValue(0, (0,) * len(frame.extents)),) * ref.rank)
-    boxes = [here]
+    boxes = [LaneBox(ref, (constant_value(0, len(frame.extents)),) * ref.rank)]
     first, *others = source.boxes
     for box in others if others and _holds(first.ref, ref, step, frame.extents) else source.boxes:
-        places = box.place if not added else [place.widen(added) for place in box.place]
-        boxes.append(LaneBox(box.ref, tuple(map(add, places, step))))
+        moved = [
+            there if place.is_zero else place.widen(added) + there
+            for place, there in zip(box.place, step, strict=True)
+        ]
+        boxes.append(LaneBox(box.ref, tuple(moved)))
     return PointsView(ref, source.buffer, tuple(boxes))
 
 

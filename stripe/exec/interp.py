@@ -98,7 +98,8 @@ def interpret(
 class _Plan:
     """The facts of a block for all its runs: bytes per lane of its allocations and of the largest below it, bytes per
     lane of its scalars, the number of its first statement, the scalars without a use after each statement, the
-    aggregations at whose identities its allocations start.
+    aggregations at whose identities its allocations start, and of each index in a constraint the index, its factor and
+    the rest.
     """
 
     lane_bytes: int
@@ -107,6 +108,7 @@ class _Plan:
     dying: tuple[tuple[str, ...], ...]
     serial: bool
     begins: dict[str, Agg]
+    bounded: tuple[tuple[str, int, Affine], ...]
 
 
 class _Interpreter:
@@ -151,7 +153,7 @@ class _Interpreter:
         limit = min(MAX_LANES, self.budget // 2 // (_LANE_COST + plan.scalar_bytes)) // lanes
         limit = min(limit, self.budget // 2 // (lanes * max(1, plan.lane_bytes)))
         passed = {i.name: evaluate(i.affine, outer.values, outer.extents) for i in block.passed if i.affine}
-        reached = _reached(block, passed, outer.extents)
+        reached = _reached(block, plan.bounded, passed, outer.extents)
         for chunk in _chunks(reached, 1 if plan.serial else limit) if reached is not None else ():
             frame = _enter(block, path, outer, passed, chunk)
             if frame is None:
@@ -262,27 +264,35 @@ def _enter(
     return Frame(block, path, extents, values, mask, outer)
 
 
+def _bounded(block: Block) -> Iterator[tuple[str, int, Affine]]:
+    own = {index.name for index in block.iterated}
+    for constraint in block.constraints:
+        for atom, coefficient in constraint.affine.terms:
+            if isinstance(atom, str) and atom in own:
+                yield atom, coefficient, constraint.affine - Affine.var(atom) * coefficient
+
+
 def _reached(
-    block: Block, passed: Mapping[str, LaneValue], extents: tuple[int, ...]
+    block: Block,
+    bounded: Sequence[tuple[str, int, Affine]],
+    passed: Mapping[str, LaneValue],
+    extents: tuple[int, ...],
 ) -> list[tuple[int, int]] | None:
     """First value and number of values of each iterated index; None for no point. Constraints may leave a few values of
     vast ranges."""
     box = {index.name: (0, index.range - 1) for index in block.iterated}
-    if block.constraints:
-        around = {name: value.bounds(extents) for name, value in passed.items()}
-        for affine in 2 * [constraint.affine for constraint in block.constraints]:
-            for atom, coefficient in affine.terms:
-                if not isinstance(atom, str) or atom not in box:
-                    continue
-                low, high = box[atom]
-                _, most = (affine - Affine.var(atom) * coefficient).bounds(around | box)
-                if coefficient > 0:
-                    low = max(low, -(most // coefficient))
-                else:
-                    high = min(high, most // -coefficient)
-                if low > high:
-                    return None
-                box[atom] = (low, high)
+    if bounded:
+        around = {name: value.bounds(extents) for name, value in passed.items()} | box
+        for name, coefficient, rest in (*bounded, *bounded):
+            low, high = around[name]
+            _, most = rest.bounds(around)
+            if coefficient > 0:
+                low = max(low, -(most // coefficient))
+            else:
+                high = min(high, most // -coefficient)
+            if low > high:
+                return None
+            box[name] = around[name] = (low, high)
     return [(low, high - low + 1) for low, high in box.values()]
 
 
@@ -328,6 +338,7 @@ def _make_plans(program: Program, memory: Memory) -> dict[Path, _Plan]:
             first_writer=writer,
             dying=tuple(map(tuple, dying)),
             begins=beginnings(block),
+            bounded=tuple(_bounded(block)),
             serial=memory.serial(block) or any(child.serial for child in children),
         )
         writer += len(block.statements)

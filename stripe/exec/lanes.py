@@ -35,8 +35,17 @@ class LaneValue:
     coefficients: tuple[int, ...] = ()
     extra: IntArray | None = None
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is 0 in all lanes, as the value is written."""
+        return not self.offset and self.extra is None and not any(self.coefficients)
+
     def __add__(self, other: LaneValue) -> LaneValue:
         assert len(self.coefficients) == len(other.coefficients)
+        if other.is_zero:
+            return self
+        if self.is_zero:
+            return other
         coefficients = tuple(map(add, self.coefficients, other.coefficients))
         extra = self.extra if other.extra is None else other.extra
         if self.extra is not None and other.extra is not None:
@@ -49,6 +58,8 @@ class LaneValue:
 
     def widen(self, axes: int) -> LaneValue:
         """The same value among `axes` more axes, on which it does not depend."""
+        if not axes:
+            return self
         extra = None if self.extra is None else self.extra.reshape(self.extra.shape + (1,) * axes)
         return LaneValue(self.offset, self.coefficients + (0,) * axes, extra)
 
@@ -58,7 +69,7 @@ class LaneValue:
         for coefficient, extent in zip(self.coefficients, extents, strict=True):
             if coefficient > 0:
                 high += coefficient * (extent - 1)
-            else:
+            elif coefficient:
                 low += coefficient * (extent - 1)
         if self.extra is not None:
             low += int(self.extra.min())
@@ -120,6 +131,8 @@ def lane_numbers(extents: Extents, factor: int) -> LaneValue:
 
 def evaluate(affine: Affine, values: Mapping[str, LaneValue], extents: Extents) -> LaneValue:
     """The value of `affine` in every lane."""
+    if not affine.terms:
+        return constant_value(affine.offset, len(extents))
     terms: list[tuple[LaneValue, int]] = []
     for atom, coefficient in affine.terms:
         if isinstance(atom, str):
@@ -129,6 +142,8 @@ def evaluate(affine: Affine, values: Mapping[str, LaneValue], extents: Extents) 
             array = array // atom.divisor if isinstance(atom, FloorDiv) else array % atom.modulus
             value = LaneValue(0, (0,) * len(extents), array)
         terms.append((value, coefficient))
+    if len(terms) == 1 and not affine.offset and terms[0][1] == 1:
+        return terms[0][0]
     return weighted_sum(affine.offset, terms, len(extents))
 
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from stripe.ir.affine import Affine, Interval
 from stripe.ir.block import Block
+from stripe.ir.frozen import HashedOnce, frozen
 from stripe.ir.refinement import Refinement
 from stripe.ir.walk import Path
 
@@ -62,8 +63,8 @@ class Domain:
         return low, high
 
 
-@dataclass(frozen=True)
-class Buffer:
+@frozen
+class Buffer(HashedOnce):
     """An allocation: the path of the block that holds it and its name there. A buffer that the root of the analysis
     gets from outside has the empty path and the name that it has there.
     """
@@ -75,7 +76,7 @@ class Buffer:
         return self.name
 
 
-@dataclass(frozen=True)
+@frozen
 class View:
     """A refinement as a place in its allocation: element e of it is element origin + e of `buffer`; origins over the
     nest's indices."""
@@ -110,7 +111,7 @@ class Views(Mapping[str, View]):
         return len(self._refs)
 
 
-@dataclass(frozen=True)
+@frozen
 class Nest:
     """A block inside the blocks around it, from the root of the analysis down.
 

@@ -7,7 +7,6 @@ that the later program gets the earlier one's constant and a block that packs it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations, islice, permutations
 
 import numpy as np
@@ -25,6 +24,7 @@ from stripe.ir import (
     retarget,
     with_entry,
 )
+from stripe.ir.frozen import replace
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.poly import check_time
 from stripe.verify.interface import LogicalForm, copied_elements, filled

@@ -6,7 +6,7 @@ A program with physical layouts means this form, so that two programs of differe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 
 from stripe.ir import (
@@ -26,6 +26,7 @@ from stripe.ir import (
     retarget,
     with_entry,
 )
+from stripe.ir.frozen import replace
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 
 

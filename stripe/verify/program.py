@@ -5,11 +5,12 @@ assignments, reads of elements without a write. One small check for each propert
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations_with_replacement, groupby
 
 from stripe.ir import Affine, Agg, Buffer, Load, Nest, Path, Program, Special, View, aggregations_of
 from stripe.ir.content import content_key
+from stripe.ir.frozen import replace
 from stripe.poly import (
     Access,
     Points,

@@ -6,7 +6,6 @@ A computation without inputs has one result, so that running it is a proof.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.frozen import replace
 from stripe.verify.proof.terms import Leaf, Number, number
 
 MOST_POINTS = 1 << 24

@@ -9,7 +9,6 @@ program.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -28,6 +27,7 @@ from stripe.ir import (
     scalar_defined,
     scalars_used,
 )
+from stripe.ir.frozen import replace
 from stripe.poly import Access, Points, Relation, check_time, points_of, union
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.computed import constant_terms

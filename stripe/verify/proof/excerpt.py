@@ -8,7 +8,7 @@ problems: one proof serves all equal ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -26,6 +26,7 @@ from stripe.ir import (
     refs_used,
     retarget,
 )
+from stripe.ir.frozen import replace
 from stripe.verify.proof.unchanged import Label, Unchanged
 
 Known: TypeAlias = Mapping[Buffer, str]

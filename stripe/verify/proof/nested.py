@@ -8,9 +8,9 @@ reductions, and the contributions of the paired reductions are compared. An unde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 
+from stripe.ir.frozen import replace
 from stripe.poly import Relation
 from stripe.verify.proof.contributions import Contribution, Definition, reordering
 from stripe.verify.proof.numbering import Numbering, Reduction

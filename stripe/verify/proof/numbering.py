@@ -8,13 +8,14 @@ which element of the other it must be, and then all contributions are compared.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
 from math import prod
 from typing import TypeAlias
 
 from stripe.ir import Agg, DType, Path
+from stripe.ir.frozen import replace
 from stripe.poly import Points, Relation, check_time, union
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.contributions import (

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stripe.ir import Agg, Block, Buffer, Intrinsic, Program
+from stripe.ir.frozen import replace
 from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.constants import with_constants_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
 from typing import TypeAlias
@@ -25,6 +24,7 @@ from stripe.ir import (
     reads_of,
     writes_of,
 )
+from stripe.ir.frozen import replace
 from stripe.verify.proof.reaching import Reaching
 
 Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]

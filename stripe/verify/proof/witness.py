@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stripe.ir import Path
+from stripe.ir.frozen import replace
 from stripe.verify.assumptions import Assumption
 from stripe.verify.interface import LogicalForm
 
