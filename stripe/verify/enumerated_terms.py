@@ -46,6 +46,9 @@ class TermTable:
         self._infinite: list[bool] = []
         self._vanishes: list[bool] = []
         self._finite = finite
+        self._operations: dict[tuple[str, tuple[int, ...], DType | None], int] = {}
+        self.beginnings: set[int] = set()
+        """The terms of identities that accumulators begin with."""
 
     def spend(self, steps: int) -> None:
         """Counts steps. Raises TooManySteps past the limit, PolyLimit past the time of the proof."""
@@ -78,10 +81,12 @@ class TermTable:
 
     def beginning(self, agg: Agg, dtype: DType) -> int:
         """The identity that an accumulator begins with: of use to merges by the same aggregation alone."""
-        return self._of(("beginning", agg, dtype.name), dtype)
+        number = self._of(("beginning", agg, dtype.name), dtype)
+        self.beginnings.add(number)
+        return number
 
     def is_beginning(self, term: int) -> bool:
-        return self._keys[term][0] == "beginning"
+        return term in self.beginnings
 
     def call(self, op: str, boxes: Key) -> int:
         """A special on all elements of its inputs, which its outputs are functions of."""
@@ -93,6 +98,13 @@ class TermTable:
 
     def operation(self, op: str, args: tuple[int, ...], target: DType | None) -> int:
         """An intrinsic on terms, computed where it can be."""
+        key = (op, args, target)
+        number = self._operations.get(key)
+        if number is None:
+            number = self._operations[key] = self._operation(op, args, target)
+        return number
+
+    def _operation(self, op: str, args: tuple[int, ...], target: DType | None) -> int:
         dtypes = [self._dtypes[arg] for arg in args]
         result = result_dtype(op, dtypes, target)
         if op == "ident" or (op == "cast" and dtypes[0] == result):

@@ -8,9 +8,10 @@ undefined elements, elements assigned twice, and races between the points of a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 from math import prod
 from typing import Any, TypeAlias
 
@@ -80,13 +81,14 @@ class _Cells:
         one aggregation.
         """
         found = None
+        own = self.touched.setdefault(kind, {})
         for run, point in position[self.level :]:
             key = (flat, run)
             for other, points in self.touched.items():
-                if (other != kind or kind == "assign") and key in points and points[key] != point:
+                if (points is not own or kind == "assign") and points.get(key, point) != point:
                     found = other
-            own = self.touched.setdefault(kind, {})
-            own[key] = point if own.get(key, point) == point else None
+            if own.setdefault(key, point) != point:
+                own[key] = None
         return found
 
 
@@ -118,6 +120,18 @@ class _Places:
         return _CellView(self.source.buffer, ((self.ref, (0,) * len(step)), *outer))
 
 
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """The facts of a block for all its runs: the aggregations at whose identities its allocations start, the names that
+    it writes, the aggregations of its refinements, its allocations, and whether it uses the values of indices."""
+
+    begins: dict[str, Agg]
+    written: set[str]
+    aggs: dict[str, Agg]
+    allocs: tuple[Refinement, ...]
+    uses_indices: bool
+
+
 class _TermInterpreter:
     """One program, run over terms."""
 
@@ -125,7 +139,7 @@ class _TermInterpreter:
         self._program = program
         self._terms = terms
         self._runs = 0
-        self._uses: dict[int, tuple[dict[str, Agg], set[str]]] = {}
+        self._facts: dict[int, _Facts] = {}
 
     def outputs(self) -> dict[str, dict[int, int]]:
         """The terms of the elements of each output, but of those that keep what an input holds. Raises
@@ -157,16 +171,24 @@ class _TermInterpreter:
             found[flat] = term
         return found
 
-    def _allocate(self, block: Block, ref: Refinement, level: int) -> _Cells:
-        if id(block) not in self._uses:
-            written = {name for s in block.statements for name in writes_of(s)}
+    def _facts_of(self, block: Block) -> _Facts:
+        if id(block) not in self._facts:
             begins = beginnings(block)
             if block is self._program.entry:
                 begins |= dict.fromkeys(packed_names(self._program), Agg.ASSIGN)
-            self._uses[id(block)] = begins, written
-        begins, written = self._uses[id(block)]
+            self._facts[id(block)] = _Facts(
+                begins,
+                {name for s in block.statements for name in writes_of(s)},
+                {ref.name: ref.agg for ref in block.refinements},
+                block.allocs,
+                any(isinstance(s, Block | LoadIndex) for s in block.statements),
+            )
+        return self._facts[id(block)]
+
+    def _allocate(self, block: Block, ref: Refinement, level: int) -> _Cells:
+        facts = self._facts_of(block)
         # Buffers that nothing writes have no conflicts.
-        return _Cells(ref, begins[ref.name], level, ref.name in written)
+        return _Cells(ref, facts.begins[ref.name], level, ref.name in facts.written)
 
     def _read(self, buffer: _Cells, flat: int) -> int:
         waiting = buffer.waiting.pop(flat, None)
@@ -228,15 +250,14 @@ class _TermInterpreter:
         }
         self._runs += 1
         run = self._runs
-        for n, point in enumerate(points.tolist()):
-            here = {
-                name: int(value[n]) if isinstance(value, np.ndarray) else value for name, value in env.items()
-            }
+        facts = self._facts_of(block)
+        rows = _rows(env, points.size) if facts.uses_indices else repeat(dict[str, int]())
+        for n, (point, here) in enumerate(zip(points.tolist(), rows, strict=False)):
             at = (*position, (run, point))
             views: dict[str, _CellView | tuple[_Places, int]] = {
                 name: (place, n) for name, place in places.items()
             }
-            for ref in block.allocs:
+            for ref in facts.allocs:
                 views[ref.name] = _CellView(self._allocate(block, ref, len(at)), ((ref, (0,) * ref.rank),))
             self._statements(block, here, views, at)
 
@@ -249,6 +270,7 @@ class _TermInterpreter:
     ) -> None:
         scalars: dict[str, int] = {}
         self._terms.spend(len(block.statements))
+        aggs, begun = self._facts_of(block).aggs, self._terms.beginnings
         for statement in block.statements:
             match statement:
                 case Load(into, ref):
@@ -257,7 +279,7 @@ class _TermInterpreter:
                     scalars[into] = self._read(buffer, flat)
                 case Store(ref, value):
                     buffer, flat = _origin(views[ref])
-                    agg = block.ref(ref).agg
+                    agg = aggs[ref]
                     self._note(agg.value, buffer, flat, position)
                     self._write(buffer, flat, agg, scalars[value])
                 case Constant(into, value, dtype):
@@ -267,8 +289,8 @@ class _TermInterpreter:
                     number = np.asarray(affine.evaluate(values), np.int64).astype(np.int32)
                     scalars[into] = self._terms.number(number, dtype)
                 case Intrinsic(into, op, names, target):
-                    args = tuple(scalars[name] for name in names)
-                    if any(self._terms.is_beginning(arg) for arg in args) and op != "ident":
+                    args = tuple([scalars[name] for name in names])
+                    if op != "ident" and not begun.isdisjoint(args):
                         raise InvalidProgram(
                             f"'{op}' in block '{block.name}' uses an element that was not written"
                         )
@@ -306,6 +328,15 @@ class _TermInterpreter:
             raise InvalidProgram(
                 f"two points touch {_element(buffer, flat)}: one by '{other}', one by '{kind}'"
             )
+
+
+def _rows(env: Mapping[str, Any], points: int) -> Iterator[dict[str, int]]:
+    """The values of indices at each point."""
+    columns: list[list[int]] = [
+        value.tolist() if isinstance(value, np.ndarray) else [value] * points for value in env.values()
+    ]
+    rows = zip(*columns, strict=True) if columns else repeat((), points)
+    return (dict(zip(env, row, strict=True)) for row in rows)
 
 
 def _places(ref: Refinement, source: _CellView, env: Mapping[str, Any], points: int) -> _Places:
