@@ -16,12 +16,14 @@ from stripe.ir import (
     Dim,
     Program,
     Role,
+    parse_program,
     verify_structural,
 )
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal
 from tests.support.programs import build, load
+from tests.support.programs import source as text_of
 from tests.support.running import run_both
 
 SCALED = """
@@ -264,3 +266,45 @@ def test_an_operand_of_a_special_that_agrees_in_part() -> None:
     assert prove_equal(before, picked((0, 2, "A"), (2, 2, "A"))) == Equal()
     not_equal(before, picked((0, 2, "A"), (2, 2, "B")))
     assert prove_equal(picked((0, 2, "A"), (2, 2, "B")), picked((2, 2, "B"), (0, 2, "A"))) == Equal()
+
+
+BEHIND = """
+    0: #kernel block [i:4] ( // some
+        in A[i] {dtype}(1:1)
+        out T[i]:{agg} {dtype}(1:1)
+    ) {{
+      0: $A = load(A)
+      1: T = store($A)
+    }}
+    1: #kernel block [i:8] ( // all
+        in T[i] {dtype}(1:1)
+        out O[i]:{agg} {dtype}(1:1)
+    ) {{
+      0: $T = load(T)
+      1: O = store($T)
+    }}"""
+
+
+def behind(agg: str, dtype: str = "i32") -> Program:
+    """Half of T gets a contribution each; the other half is the identity of the merge, and merged on."""
+    tensors = f"in A {dtype}(4)\nout O {dtype}(8)\ntmp T {dtype}(8)"
+    return build(tensors, BEHIND.format(agg=agg, dtype=dtype))
+
+
+def test_elements_without_a_contribution_are_the_identity() -> None:
+    """An element with one contribution is equal under any aggregation, one without any is not."""
+    not_equal(behind("add"), behind("max"))
+    not_equal(behind("max"), behind("mul"))
+    assert prove_equal(behind("add", "u32"), behind("max", "u32")) == Equal()
+
+
+def test_a_constant_that_is_written_in_part() -> None:
+    """What both programs write is equal, what they leave is not."""
+    text = text_of("verify/surroundings/scaled_by_a_copy").replace(
+        "block [i:4] ( // weights", "block [i:2] ("
+    )
+    first, second = (
+        with_constant(parse_program(text, "part"), values) for values in ([1, 2, 3, 4], [1, 2, 3, 5])
+    )
+    assert prove_equal(first, first) == Equal()
+    assert not isinstance(prove_equal(first, second), Equal)

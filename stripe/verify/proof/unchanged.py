@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from stripe.ir import (
+    Agg,
     Block,
     Buffer,
     Constraint,
@@ -26,6 +27,7 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.verify.proof.reaching import Reaching
+from stripe.verify.proof.terms import Term, number
 
 Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]
 """The contents of a buffer: a name that both programs share, or the contents of a constant."""
@@ -241,6 +243,23 @@ class Unchanged:
         found = next((constant for constant in constants if constant.name == buffer.name), None)
         return None if found is None else (found.dtype, found.sizes, found.data)
 
+    def begin_alike(self, pair: tuple[Buffer, Buffer]) -> bool:
+        """Whether elements that no statement writes hold the same in two buffers, or in one of them nothing that may be
+        read. An input is written as a whole: it keeps what it is given.
+        """
+        held: list[Label | Term | None] = []
+        for side, buffer in enumerate(pair):
+            reaching = self._reachings[side]
+            begins, agg = self.begins_with(side, buffer), reaching.start[buffer]
+            if isinstance(begins, str):
+                held.append(None)
+            elif begins is None and agg is not Agg.ASSIGN:
+                dtype = reaching.allocations[buffer].dtype
+                held.append(number(agg.identity(dtype), dtype))
+            else:
+                held.append(begins)
+        return None in held or held[0] == held[1]
+
     def _complete(self, side: int, unit: Path, buffer: Buffer, known: Mapping[Buffer, str]) -> bool:
         """Whether all buffers that the statement reads (besides `buffer`) are known and written before it, or given."""
         for read in self._reads[side].get(unit, set()):
@@ -261,7 +280,7 @@ def _place(buffer: Buffer) -> tuple[int, str]:
 
 def _statement(program: Program, path: Path) -> Statement:
     statement: Statement = program.entry
-    for number in path[1:]:
+    for place in path[1:]:
         assert isinstance(statement, Block)
-        statement = statement.statements[number]
+        statement = statement.statements[place]
     return statement
