@@ -23,9 +23,9 @@ class Accumulator:
     guarded: bool = False
 
 
-def find_accumulators(block: Block, scope: CodeScope, loops: Loops) -> dict[int, Accumulator]:
+def find_accumulators(block: Block, scope: CodeScope, loops: Loops, parallel: int) -> dict[int, Accumulator]:
     """The accumulators by the number of their store: only scalars happen at a point, and no other statement touches the
-    memory.
+    memory. The first `parallel` loops are one parallel loop.
     """
     if any(isinstance(statement, Block | Special) for statement in block.statements):
         return {}
@@ -41,25 +41,24 @@ def find_accumulators(block: Block, scope: CodeScope, loops: Loops) -> dict[int,
         ]
         if block.ref(statement.ref).agg is Agg.ASSIGN or any(map(area.pointer.may_alias, others)):
             continue
-        level, guarded = _first_level(area, scope, loops)
+        level, guarded = _first_level(area, scope, loops, parallel)
         if level < len(loops.loops):
             name = scope.names.take(f"{statement.ref}_acc")
             found[number] = Accumulator(name, area, level, guarded)
     return found
 
 
-def _first_level(area: Area, scope: CodeScope, nest: Loops) -> tuple[int, bool]:
+def _first_level(area: Area, scope: CodeScope, nest: Loops, parallel: int) -> tuple[int, bool]:
     """The outermost loop from which on the element stays the same, and whether a test for a point comes before it.
 
-    No test is needed when each loop from there on runs at least once, or when the element is in bounds in any case and
-    no other thread can write it.
+    No test is needed when each loop from there on runs at least once, or when the element is the buffer's own in any
+    case and no other thread can write it: then its bits go back as they came.
     """
     names = area.origin.names()
     level = max((place for place, loop in enumerate(nest.loops) if loop.var in names), default=-1) + 1
-    low, high = area.origin.bounds(nest.intervals)
-    in_bounds = low >= 0 and high < area.pointer.span and not scope.private
+    may_touch = not (scope.private or parallel) and area.stays_inside(nest.intervals)
     while level < len(nest.loops):
-        if in_bounds or all(loop.is_plain for loop in nest.loops[level:]):
+        if may_touch or all(loop.is_plain for loop in nest.loops[level:]):
             return level, False
         variables = {loop.var for loop in nest.loops[level:]}
         if not any(loop.guards or loop.depends_on(variables) for loop in nest.loops[level:]):

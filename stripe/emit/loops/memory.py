@@ -137,8 +137,7 @@ class LocationMemory:
         step = self.unit_bytes // ref.dtype.bytes
         strides = tuple(step if d == ref.bank_dim else dim.stride for d, dim in enumerate(ref.dims))
         extent = (self.name, ref.address, ref.address + ref.bytes)
-        span = (self.bytes - ref.address) // ref.dtype.bytes
-        whole = Pointer(name, ref.dtype, ref.sizes, strides, span, extent, is_raw=True).whole()
+        whole = Pointer(name, ref.dtype, ref.sizes, strides, extent, is_raw=True).whole()
         unit = Affine()  # its number, in row-major order of the extents
         units = [scope.affine(unit) for unit in _units(ref)]
         for place, extent in enumerate(self.extents):

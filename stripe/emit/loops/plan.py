@@ -68,9 +68,9 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
         if found.loops[parallel].depends_on({loop.var for loop in found.loops[:parallel]}):
             break
         parallel += 1
-    tile = find_tile(block, scope, found, parallel if shared else 0)
-    transpose = find_transpose(block, scope, found, parallel if shared else 0)
-    accumulators = {} if tile else find_accumulators(block, scope, found)
+    tile = find_tile(block, scope, found, parallel)
+    transpose = find_transpose(block, scope, found, parallel)
+    accumulators = {} if tile else find_accumulators(block, scope, found, parallel)
     return BlockPlan(
         block, scope, found.guards, found.loops, False, parallel, accumulators, hints, tile, transpose
     )

@@ -51,7 +51,6 @@ class Pointer:
     dtype: DType
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
-    span: int
     arena: tuple[str, int, int] | None = None
     registers: Mapping[tuple[int, int], str] | None = None
     is_raw: bool = False
@@ -59,7 +58,7 @@ class Pointer:
     @staticmethod
     def of(name: str, ref: Refinement) -> Pointer:
         """The memory of the allocation `ref`."""
-        return Pointer(name, ref.dtype, ref.sizes, ref.strides, ref.span)
+        return Pointer(name, ref.dtype, ref.sizes, ref.strides)
 
     @property
     def elements(self) -> int:
@@ -97,6 +96,13 @@ class Area:
     def at(self, coordinates: Iterable[Affine]) -> Affine:
         """The element of the memory at `coordinates` of the area."""
         return self.origin + linearized(coordinates, self.pointer.strides)
+
+    def stays_inside(self, intervals: Mapping[str, Interval]) -> bool:
+        """Whether the first element is one of the buffer's own wherever the variables are: no byte of a gap, nor of
+        what lies behind the buffer.
+        """
+        low, high = self.origin.bounds(intervals)
+        return low >= 0 and high < self.pointer.elements and self.pointer.is_dense
 
 
 Fill: TypeAlias = tuple[Area, bool | int | float]

@@ -164,7 +164,7 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
         tile = longer or tile
     if any(vectors_of(tile, area) is None for area in in_registers):
         return None
-    accumulators = _accumulators(block, scope, nest, tile)
+    accumulators = _accumulators(block, scope, nest, tile, parallel)
     if accumulators is None:
         return None
     return replace(tile, accumulators=accumulators)
@@ -193,7 +193,7 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Ve
     ):
         return None
     tile = _unrolled(loops, level, 1, whole=True)
-    accumulators = _accumulators(block, scope, nest, tile)
+    accumulators = _accumulators(block, scope, nest, tile, parallel)
     return replace(tile, accumulators=accumulators) if accumulators else None
 
 
@@ -298,7 +298,9 @@ def _by_loads(tile: VectorTile, areas: Sequence[Area]) -> VectorTile | None:
     return replace(tile, points=tuple(point for _, point in ordered))
 
 
-def _accumulators(block: Block, scope: CodeScope, nest: Loops, tile: VectorTile) -> dict[int, int] | None:
+def _accumulators(
+    block: Block, scope: CodeScope, nest: Loops, tile: VectorTile, parallel: int
+) -> dict[int, int] | None:
     """The loops before which accumulators open; None where stores and loads may meet in other elements."""
     touched = [(s, scope.areas[s.ref]) for s in block.statements if isinstance(s, Load | Store)]
     found: dict[int, int] = {}
@@ -321,7 +323,7 @@ def _accumulators(block: Block, scope: CodeScope, nest: Loops, tile: VectorTile)
             or tile.step
         ):
             continue
-        level = _first_level(area, scope, nest, tile.level)
+        level = _first_level(area, scope, nest, tile.level, parallel)
         base = area.origin.subs({loop.var: Affine() for loop in nest.loops[tile.level :]})
         places = [(tile.element(area, point) - base, point.lanes) for point in tile.points]
         apart = all(place.is_constant for place, _ in places)
@@ -332,13 +334,12 @@ def _accumulators(block: Block, scope: CodeScope, nest: Loops, tile: VectorTile)
     return found
 
 
-def _first_level(area: Area, scope: CodeScope, nest: Loops, last: int) -> int:
+def _first_level(area: Area, scope: CodeScope, nest: Loops, last: int, parallel: int) -> int:
     """The outermost loop from which on, up to `last`, the vectors stay the same and may be touched in any case."""
     names = area.origin.names()
     level = max((n for n, loop in enumerate(nest.loops[:last]) if loop.var in names), default=-1) + 1
-    low, high = area.origin.bounds(nest.intervals)
-    in_bounds = low >= 0 and high < area.pointer.span and not scope.private
-    while level < last and not (in_bounds or all(loop.is_plain for loop in nest.loops[level:last])):
+    may_touch = not (scope.private or parallel) and area.stays_inside(nest.intervals)
+    while level < last and not (may_touch or all(loop.is_plain for loop in nest.loops[level:last])):
         level += 1
     return level
 
