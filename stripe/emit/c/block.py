@@ -29,7 +29,7 @@ _DEEPEST = 24
 """Indentation at which a block goes into a function of its own: compilers limit how deep braces nest."""
 
 
-class Emitter:
+class BlockEmitter:
     """Emits the blocks of one file; collects its functions, each before those that call it."""
 
     def __init__(

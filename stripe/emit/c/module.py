@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
-from stripe.emit.c.block import Emitter
+from stripe.emit.c.block import BlockEmitter
 from stripe.emit.c.constants import constant_array
 from stripe.emit.c.dialect import C11, Dialect
 from stripe.emit.c.function import THREADS, WORKSPACE
@@ -83,7 +83,7 @@ class ModuleEmitter:
         self.names = names
         self.begins = beginnings(program.entry)
         self.arenas = plan_arenas(program, names) if options.arenas else {}
-        self.emitter = Emitter(options, dialect, Names(dialect.function_name, [self.entry]), self.arenas)
+        self.emitter = BlockEmitter(options, dialect, Names(dialect.function_name, [self.entry]), self.arenas)
         self.parameters = tuple(self._parameters(options.constants == "arguments"))
         if any(index.range > 1 for index in program.entry.indices):
             raise StripeError(
