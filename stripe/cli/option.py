@@ -75,11 +75,11 @@ def option(
     if read is None and metavar is not None:
         read = str
     made = Option(flags, group, help, metavar, read, many, optional, replayed, content, complete)
-    return spelled(made, default=() if many else False if read is None else default)
+    return filled_by(made, default=() if many else False if read is None else default)
 
 
-def spelled(*options: Option, default: object) -> Any:
-    """A field that several options fill, such as a list in the order of the command line."""
+def filled_by(*options: Option, default: object) -> Any:
+    """A field that one option fills, or several, such as a list in the order of the command line."""
     return field(default=default, metadata={"options": options})
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stripe.cli.option import OTHER, Option, Spec, option, spelled
+from stripe.cli.option import OTHER, Option, Spec, filled_by, option
 from stripe.cli.usage import file_name, number, one_of
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import BUILTIN, BUILTIN_SUFFIXES, languages
@@ -74,7 +74,7 @@ class CompileSpec(InputSpec):
     random_weights: bool = _input(
         "--random-weights", help="draw the weights of a network instead of reading them"
     )
-    pass_sources: tuple[PassSource, ...] = spelled(
+    pass_sources: tuple[PassSource, ...] = filled_by(
         Option(
             ("--config",), "passes and machine", "a pass list, by name (dsp_conv) or path",
             metavar="C", read=lambda name: ("config", name), many=True, replayed=False, complete="optconfigs",
