@@ -44,7 +44,7 @@ def parse_functions(text: str, filename: str = "<string>") -> tuple[ast.Function
 def _parse(text: str, filename: str, start: str) -> object:
     from stripe.ir.text.grammar import automaton
     from stripe.ir.text.lalr import NotInGrammar
-    from stripe.tile.tree import SyntaxBuilder
+    from stripe.tile.syntax_builder import SyntaxBuilder
 
     source = SourceText(text)
     if "\0" in text:
