@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from stripe.tile.bind import bind
+from stripe.tile.compile import compile_tile, program_name
 from stripe.tile.diagnostics import CalledError, TileErrors
-from stripe.tile.lower_program import compile_tile, lower, program_name
+from stripe.tile.lower_program import lower
 from stripe.tile.parser import parse_tile
 from stripe.tile.printer import print_statement, print_tile
 from stripe.tile.shapes import Binding, TensorShape, parse_shape

@@ -1,4 +1,4 @@
-"""Binds a Tile function to the shapes of its inputs: the result is typed, with every size a number."""
+"""Binds a Tile function to the shapes of its inputs and elaborates its statements: all sizes are numbers then."""
 
 from __future__ import annotations
 
@@ -16,18 +16,15 @@ from stripe.tile.scope import Expansion
 from stripe.tile.shapes import Binding, TensorShape, sizes_text
 from stripe.tile.typed import (
     Const,
-    ContractionOp,
     ElementwiseOp,
     Op,
-    Operand,
     Origin,
     RandomValue,
-    ReshapeOp,
-    SpecialOp,
     Tensor,
     TupleValue,
     TypedFunction,
     reads,
+    rename_tensors,
     results,
 )
 
@@ -125,34 +122,6 @@ def _rename_results(typed: TypedFunction, state: Elaborator, function: ast.Funct
         text = f"{output.name} = {value.name if isinstance(value, Tensor) else str(value.value).lower()}"
         copies.append(ElementwiseOp(output, "ident", (value,), Origin(text, node.attributes, node.span)))
     return replace(typed, ops=tuple(rename_tensors(op, renames) for op in (*typed.ops, *copies)))
-
-
-def rename_tensors(op: Op, renames: Mapping[str, str]) -> Op:
-    """The operation with tensors renamed; names that are not in `renames` stay."""
-
-    if not any(tensor.name in renames for tensor in (*reads(op), *results(op))):
-        return op
-
-    def tensor(value: Tensor) -> Tensor:
-        return replace(value, name=renames[value.name]) if value.name in renames else value
-
-    def operand(value: Operand) -> Operand:
-        return tensor(value) if isinstance(value, Tensor) else value
-
-    match op:
-        case ContractionOp():
-            inputs = tuple(replace(access, operand=operand(access.operand)) for access in op.inputs)
-            default = None if op.default is None else operand(op.default)
-            return replace(op, out=tensor(op.out), inputs=inputs, default=default)
-        case ElementwiseOp():
-            return replace(op, out=tensor(op.out), operands=tuple(map(operand, op.operands)))
-        case ReshapeOp():
-            return replace(op, out=tensor(op.out), source=tensor(op.source))
-        case SpecialOp():
-            outputs, inputs = tuple(map(tensor, op.outputs)), tuple(map(tensor, op.inputs))
-            return replace(op, outputs=outputs, inputs=inputs)
-        case _:
-            return replace(op, out=tensor(op.out))
 
 
 def _live(typed: TypedFunction) -> tuple[Op, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from stripe.ir import (
@@ -20,7 +19,6 @@ from stripe.ir import (
     fresh,
 )
 from stripe.ir.errors import StripeError
-from stripe.tile.bind import bind, rename_tensors
 from stripe.tile.diagnostics import raise_collected
 from stripe.tile.lower_contraction import lower_contraction
 from stripe.tile.lower_elementwise import (
@@ -30,8 +28,6 @@ from stripe.tile.lower_elementwise import (
     lower_shape,
     lower_special,
 )
-from stripe.tile.parser import parse_tile
-from stripe.tile.shapes import Binding
 from stripe.tile.typed import (
     ContractionOp,
     ElementwiseOp,
@@ -44,25 +40,13 @@ from stripe.tile.typed import (
     Tensor,
     TypedFunction,
     reads,
+    rename_tensors,
     results,
 )
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-
-def compile_tile(
-    text: str, filename: str = "<string>", shapes: Mapping[str, Binding] | None = None
-) -> Program:
-    """The Stripe program of a Tile text, named after its file. Raises StripeError."""
-    return lower(bind(parse_tile(text, filename), shapes), program_name(filename))
-
-
-def program_name(filename: str) -> str:
-    """The name of the program in a file."""
-    stem = PurePath(filename).stem
-    return "program" if not stem or filename.startswith("<") else stem
 
 
 def lower(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from stripe.ir.dtypes import DType
@@ -175,3 +176,31 @@ def reads(op: Op) -> tuple[Tensor, ...]:
         case IndexOp() | ShapeOp():
             found = []
     return tuple(dict.fromkeys(operand for operand in found if isinstance(operand, Tensor)))
+
+
+def rename_tensors(op: Op, renames: Mapping[str, str]) -> Op:
+    """The operation with tensors renamed; names that are not in `renames` stay."""
+
+    if not any(tensor.name in renames for tensor in (*reads(op), *results(op))):
+        return op
+
+    def tensor(value: Tensor) -> Tensor:
+        return replace(value, name=renames[value.name]) if value.name in renames else value
+
+    def operand(value: Operand) -> Operand:
+        return tensor(value) if isinstance(value, Tensor) else value
+
+    match op:
+        case ContractionOp():
+            inputs = tuple(replace(access, operand=operand(access.operand)) for access in op.inputs)
+            default = None if op.default is None else operand(op.default)
+            return replace(op, out=tensor(op.out), inputs=inputs, default=default)
+        case ElementwiseOp():
+            return replace(op, out=tensor(op.out), operands=tuple(map(operand, op.operands)))
+        case ReshapeOp():
+            return replace(op, out=tensor(op.out), source=tensor(op.source))
+        case SpecialOp():
+            outputs, inputs = tuple(map(tensor, op.outputs)), tuple(map(tensor, op.inputs))
+            return replace(op, outputs=outputs, inputs=inputs)
+        case _:
+            return replace(op, out=tensor(op.out))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import Program
-from stripe.tile.lower_program import compile_tile
+from stripe.tile import compile_tile
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal
 from tests.passes.programs import run_pass

@@ -8,8 +8,7 @@ import pytest
 
 from stripe.ir import Block, Program, parse_program, print_block, print_program, verify_structural
 from stripe.tile import compile_tile
-from stripe.tile.bind import rename_tensors
-from stripe.tile.typed import Op
+from stripe.tile.typed import Op, rename_tensors
 from tests.support.programs import load, source
 
 CONV = source("tile/lowering/conv")

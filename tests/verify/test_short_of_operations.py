@@ -10,7 +10,7 @@ from stripe.passes.base import PassContext
 from stripe.passes.fusion.fusion import Fusion
 from stripe.passes.localize import Localize
 from stripe.passes.unroll import Unroll
-from stripe.tile.lower_program import compile_tile
+from stripe.tile import compile_tile
 from stripe.verify import program as checks
 from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal
