@@ -50,3 +50,29 @@ def _anchors(page: Path) -> set[str]:
 def test_readme_shows_the_two_commands_first() -> None:
     first = (ROOT / "README.md").read_text("utf-8").split("```")[1]
     assert re.findall(r"\$ (\S+ \S+)", first) == ["make demo", "make test"]
+
+
+def test_the_map_of_the_code_names_modules_that_exist() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if re.match(r"\|.*`(stripe|tools)/", line)]
+    assert len(rows) > 10
+    for row in rows:
+        named = [Path(name) for name in re.findall(r"`([\w/]+\.py)`", row) if "NAME" not in name]
+        folders = {path.parent for path in named if path.parts[0] in ("stripe", "tools")}
+        for path in named:
+            places = {Path()} if path.parts[0] in ("stripe", "tools") else folders
+            assert path.name == "__init__.py" or any((ROOT / place / path).is_file() for place in places), (
+                path
+            )
+
+
+def test_the_table_of_shared_parts_names_all_modules_of_rewrite() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = page.split("| module | part |")[1].split("\n\n")[0]
+    named = {
+        name
+        for row in table.splitlines()
+        for name in re.findall(r"`(\w+)`", row.split("|")[1] if row else "")
+    }
+    modules = {path.stem for path in (ROOT / "stripe" / "rewrite").glob("*.py")} - {"__init__"}
+    assert named == modules
