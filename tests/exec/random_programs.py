@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -26,29 +27,42 @@ from stripe.ir import (
 )
 from stripe.ir.dtypes import I32
 
-AGGS = [Agg.ADD, Agg.MUL, Agg.MIN, Agg.MAX]
+AGGS = st.sampled_from([Agg.ADD, Agg.MUL, Agg.MIN, Agg.MAX])
+_FACTORS, _KINDS = st.sampled_from([1, 1, 2, 3, -1]), st.sampled_from(["plain", "plain", "floor", "mod"])
+_OFFSETS, _SHIFTS, _DIVISORS = st.integers(-2, 2), st.integers(0, 2), st.integers(2, 3)
+_RANGES, _COUNTS, _RANKS = st.integers(1, 4), st.integers(1, 3), st.integers(1, 2)
+_OPS, _STORED = st.sampled_from(["add", "mul"]), st.sampled_from(["a", "b", "i"])
+
+
+@cache
+def _some(names: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), max_size=3) if names else st.just([])
+
+
+@cache
+def affines(names: tuple[str, ...]) -> st.SearchStrategy[Affine]:
+    """A few indices with small coefficients, sometimes under a floor or a mod."""
+    return _affines(names)
 
 
 @st.composite
-def affines(draw: st.DrawFn, names: Sequence[str]) -> Affine:
-    """A few indices with small coefficients, sometimes under a floor or a mod."""
-    total = Affine(draw(st.integers(-2, 2)))
-    for name in draw(st.lists(st.sampled_from(names), max_size=3)) if names else []:
-        term = Affine.var(name) * draw(st.sampled_from([1, 1, 2, 3, -1]))
-        match draw(st.sampled_from(["plain", "plain", "floor", "mod"])):
+def _affines(draw: st.DrawFn, names: tuple[str, ...]) -> Affine:
+    total = Affine(draw(_OFFSETS))
+    for name in draw(_some(names)):
+        term = Affine.var(name) * draw(_FACTORS)
+        match draw(_KINDS):
             case "floor":
-                term = (term + draw(st.integers(0, 2))).floordiv(draw(st.integers(2, 3)))
+                term = (term + draw(_SHIFTS)).floordiv(draw(_DIVISORS))
             case "mod":
-                term = (term + draw(st.integers(0, 2))).mod(draw(st.integers(2, 3)))
+                term = (term + draw(_SHIFTS)).mod(draw(_DIVISORS))
             case _:
                 pass
         total = total + term
     return total
 
 
-@st.composite
-def indices(draw: st.DrawFn, prefix: str, outer: Sequence[str]) -> tuple[Index, ...]:
-    own = [Index(f"{prefix}{n}", draw(st.integers(1, 4))) for n in range(draw(st.integers(1, 3)))]
+def indices(draw: st.DrawFn, prefix: str, outer: tuple[str, ...]) -> tuple[Index, ...]:
+    own = [Index(f"{prefix}{n}", draw(_RANGES)) for n in range(draw(_COUNTS))]
     passed = [Index(f"{prefix}p", affine=draw(affines(outer)))] if outer and draw(st.booleans()) else []
     return (*passed, *own)
 
@@ -66,16 +80,16 @@ def programs(draw: st.DrawFn) -> Program:
 
     Tensors are as large as the accesses need: what lies below 0 is moved up by a constant.
     """
-    agg = draw(st.sampled_from(AGGS))
-    outer = draw(indices("t", ()))
-    outer_names = [index.name for index in outer]
-    inner = draw(indices("i", outer_names))
-    inner_names = [index.name for index in inner]
+    agg = draw(AGGS)
+    outer = indices(draw, "t", ())
+    outer_names = tuple(index.name for index in outer)
+    inner = indices(draw, "i", outer_names)
+    inner_names = tuple(index.name for index in inner)
     ranges = {i.name: (0, i.range - 1) for i in outer}
     inner_ranges = {i.name: (0, i.range - 1) if i.affine is None else i.affine.bounds(ranges) for i in inner}
-    rank = draw(st.integers(1, 2))
+    rank = draw(_RANKS)
 
-    def accesses(names: Sequence[str]) -> list[Affine]:
+    def accesses(names: tuple[str, ...]) -> list[Affine]:
         return [draw(affines(names)) for _ in range(rank)]
 
     tile, reads, local = accesses(outer_names), accesses(inner_names), accesses(inner_names)
@@ -88,7 +102,7 @@ def programs(draw: st.DrawFn) -> Program:
     target = [a - min(0, a.bounds(ranges)[0]) for a in accesses(outer_names)]
     out_size = tuple(a.bounds(ranges)[1] + n for a, n in zip(target, local_size, strict=True))
     a_dims, l_dims, o_dims = row_major(tuple(size)), row_major(local_size), row_major(out_size)
-    constraints = tuple(Constraint(draw(affines(inner_names))) for _ in range(draw(st.integers(0, 2))))
+    constraints = tuple(Constraint(draw(affines(inner_names))) for _ in range(draw(_SHIFTS)))
     buffered = draw(st.booleans())
     written = "L" if buffered else "O"
     kernel = Block(
@@ -102,8 +116,8 @@ def programs(draw: st.DrawFn) -> Program:
         (
             Load("a", "A"),
             LoadIndex("i", draw(affines(inner_names))),
-            Intrinsic("b", draw(st.sampled_from(["add", "mul"])), ("a", "i")),
-            Store("W", draw(st.sampled_from(["a", "b", "i"]))),
+            Intrinsic("b", draw(_OPS), ("a", "i")),
+            Store("W", draw(_STORED)),
         ),
     )
     refs = [

@@ -88,6 +88,13 @@ def test_accepts_an_omitted_location_as_nowhere() -> None:
     assert parse_program(CONV.replace("<DRAM[0]>", "")) == parse_program(CONV.replace("<DRAM[0]>", "<[0]>"))
 
 
+def test_accesses_of_another_text_are_built_once() -> None:
+    first, second = (parse_program(CONV.replace("1024:32768", size)) for size in ("1024:32768", "1024:99"))
+    kernels = [next(next(program.entry.blocks).blocks) for program in (first, second)]
+    assert kernels[0].refinements[0].access is kernels[1].refinements[0].access
+    assert first.entry.refinements[0].dims != second.entry.refinements[0].dims
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message", "hint"),
     [
