@@ -21,6 +21,9 @@ Word: TypeAlias = tuple[str, int]
 Action: TypeAlias = Callable[[list[Any], int, int], Any]
 """The value of a rule from the values of its parts, and the offsets of its first character and behind its last."""
 
+Known: TypeAlias = dict[tuple[int, str], Any]
+"""The values of recurring texts by state and text."""
+
 _SPACES = " \t\r\n\f"
 """Skipped before each word: white space, with which no word of a grammar begins."""
 
@@ -104,10 +107,9 @@ class _Stacks:
     text: str
     actions: Mapping[str, Action]
     stack: list[int]
+    known: Known
     values: list[Any] = field(default_factory=list[Any])
     begins: list[int] = field(default_factory=list[int])
-    known: dict[tuple[int, str], Any] = field(default_factory=dict[tuple[int, str], Any])
-    """The values of recurring texts by state and text."""
     pending: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """Depth, begin and end of the recurring texts under way; an end of -1 for a text too long to keep."""
 
@@ -166,10 +168,11 @@ class Automaton:
         self._scanners: dict[int, Callable[[str, int], re.Match[str] | None]] = {}
         self._states: dict[int, _State] = {}
 
-    def read(self, text: str, start: str, actions: Mapping[str, Action]) -> Any:
-        """The value of `text` as the rule `start`; raises NotInGrammar."""
+    def read(self, text: str, start: str, actions: Mapping[str, Action], known: Known | None = None) -> Any:
+        """The value of `text` as the rule `start`; raises NotInGrammar. `known` are values of recurring texts that
+        these actions gave before; the new ones are added."""
         first, last = self._tables["starts"][start]
-        run = _Stacks(text, actions, [first])
+        run = _Stacks(text, actions, [first], {} if known is None else known)
         stack, states = run.stack, self._states
         place = 0  # behind the last word
         while True:

@@ -18,7 +18,7 @@ from stripe.ir.text.brackets import check_brackets
 from stripe.ir.walk import Path, walk
 
 if TYPE_CHECKING:
-    from stripe.ir.text.lalr import Word
+    from stripe.ir.text.lalr import Known, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,9 @@ def _read(text: str, filename: str, rule: str) -> tuple[Any, Mapping[int, tuple[
     check_brackets(text, filename)
     builder = IrBuilder(fail)
     try:
-        return automaton("stripe").read(text, rule, builder.actions), builder.places
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        return automaton("stripe").read(text, rule, builder.actions, _known), builder.places
     except NotInGrammar:
         raise _syntax_error(text, filename, rule) from None
     except ValueError:  # of int(), which refuses thousands of digits
@@ -84,6 +86,9 @@ def _read(text: str, filename: str, rule: str) -> tuple[Any, Mapping[int, tuple[
         raise _error(text, span, "the integer is too large", "integers have 64 bits") from None
 
 
+_known: Known = {}
+"""Accesses, locations and dimensions of the texts so far: the results of passes repeat most of those before them."""
+_MOST_KNOWN = 10_000
 _LONG_NUMBER = re.compile(r"\d{4000,}")
 
 
