@@ -48,7 +48,9 @@ class ReorderIndexes(BlockPass):
     reqs: Reqs = ("all",)
     order: tuple[str, ...] = Field(default=(), description="indices to put last, innermost at the end")
     by: Literal["step", "tile", "runs", "vector"] = Field(
-        default="step", description="the sort key without `order`; see above"
+        default="step",
+        description="without `order`: the sort key, by bytes that a step moves, by bytes of views, by runs of memory, "
+        "or for vectors",
     )
     cache_bytes: int = Field(
         default=0,

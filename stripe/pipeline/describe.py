@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from stripe.config.validate import SCHEMA
@@ -131,7 +132,7 @@ def options_of(model: type[BaseModel]) -> tuple[OptionRow, ...]:
     found: list[OptionRow] = []
     for name, field in model.model_fields.items():
         default = None if field.is_required() else _json(field.get_default(call_default_factory=True))
-        words = type_words(field.annotation)
+        words = bounded_words(type_words(field.annotation), field.metadata)
         found.append(OptionRow(field.alias or name, words, default, field.description or ""))
     return tuple(found)
 
@@ -171,7 +172,12 @@ def type_words(annotation: object) -> str:
     """A type as people say it: `list of text`, `whole number or null`, `object {name, unit}`."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return type_words(arguments[0])
+        inside = [
+            item
+            for part in arguments[1:]
+            for item in (part.metadata if isinstance(part, FieldInfo) else [part])
+        ]
+        return bounded_words(type_words(arguments[0]), inside)
     if origin is Literal:
         return " or ".join(_json(word) for word in arguments)
     if origin in (Union, types.UnionType):
@@ -187,6 +193,26 @@ def type_words(annotation: object) -> str:
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return " or ".join(_json(member) for member in annotation)
     return _WORDS.get(cast("object", annotation), str(cast("object", annotation)))
+
+
+def bounded_words(words: str, metadata: Sequence[object]) -> str:
+    """A type in words, with the bounds of its numbers: `whole number from 1 to 8`, `number above 0 or null`."""
+    bounds = {
+        name: value
+        for part in metadata
+        for name in ("ge", "gt", "le")
+        if (value := getattr(part, name, None)) is not None
+    }
+    least, above, most = (bounds.get(name) for name in ("ge", "gt", "le"))
+    range_words = (
+        f" from {least:,g}" if least is not None else f" above {above:,g}" if above is not None else ""
+    )
+    if most is not None:
+        range_words += f" to {most:,}"
+    elif least is not None:
+        range_words += " on"
+    stem = words.removesuffix(" or null")
+    return stem + range_words + words.removeprefix(stem)
 
 
 def ir_schema() -> dict[str, JsonValue]:

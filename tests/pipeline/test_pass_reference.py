@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from annotated_types import Gt, Le
 
 from stripe.cli.start import opt
 from stripe.passes.registry import BUILTIN, find_pass
-from stripe.pipeline.describe import options_of
+from stripe.pipeline.describe import bounded_words, options_of
 from tools.reference.passes import groups, reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,3 +73,14 @@ def test_the_command_line_lists_the_same(capsys: pytest.CaptureFixture[str]) -> 
     for name in NAMES:
         table = _section(name).split("\n\nParts of")[0]
         assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == listed[name]
+
+
+def test_types_tell_the_bounds_of_numbers() -> None:
+    types = {
+        option.name: option.type for name in ("autotile", "fusion") for option in options_of(find_pass(name))
+    }
+    assert types["max_total_size"] == "whole number from 0 on"
+    assert types["pipeline_depth"] == "whole number from 1 on or null"
+    assert types["fixed"] == "object {NAME: whole number from 1 on}"
+    assert types["units"] == 'whole number from 1 on or "all"'
+    assert bounded_words("number", [Gt(0), Le(4096)]) == "number above 0 to 4,096"

@@ -63,15 +63,16 @@ class Autotile(Pass):
     memory: str = Field(default="", description="memory of the hardware model that a tile has to fit into")
     pipeline_depth: int | None = Field(
         default=None, ge=1,
-        description="tiles that share the memory, 2 for double buffering; default: that of the execution unit",
+        description="with memory: tiles that share it, 2 for double buffering; default: that of the unit",
     )  # fmt: skip
     unit: str = Field(
         default="", pattern=UNIT_NAME,
-        description="execution unit of the tiles; that of the block's location, or the quickest, where empty",
+        description="with memory: execution unit of the tiles; empty: that of the block, or the quickest",
     )  # fmt: skip
     units: Annotated[int, Field(ge=1)] | Literal["all"] = Field(
         default=1,
-        description="units of the kind that share the work of each tile, as `partition` behind it gives it to them",
+        description="with memory: units of the kind that share the work of each tile, as `partition` behind it gives "
+        "it to them",
     )
     cache_width: int = Field(
         default=0, ge=0, description="without memory: bytes of a cache line; 0: each element is one"
@@ -104,13 +105,19 @@ class Autotile(Pass):
 
     max_per_input_size: int = Field(
         default=0, ge=0,
-        description="most bytes that a tile reads of any view (inout counts too); 0: no limit, as in all that follow",
+        description="most bytes that a tile reads of any view (inout counts too); 0: no limit",
     )  # fmt: skip
     max_output_size: int = Field(
-        default=0, ge=0, description="most bytes that a tile writes (inout counts too)"
+        default=0, ge=0, description="most bytes that a tile writes (inout counts too); 0: no limit"
     )
-    max_per_output_size: int = Field(default=0, ge=0, description="the same, of any one view")
-    max_total_size: int = Field(default=0, ge=0, description="most bytes of a tile, each view counted once")
+    max_per_output_size: int = Field(
+        default=0,
+        ge=0,
+        description="most bytes that a tile writes of any view (inout counts too); 0: no limit",
+    )
+    max_total_size: int = Field(
+        default=0, ge=0, description="most bytes of a tile, each view counted once; 0: no limit"
+    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         if self.memory:
