@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,13 @@ def test_the_table_of_shared_parts_names_all_modules_of_rewrite() -> None:
     }
     modules = {path.stem for path in (ROOT / "stripe" / "rewrite").glob("*.py")} - {"__init__"}
     assert named == modules
+
+
+def test_the_table_of_questions_names_functions_that_exist() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = page.split("| question | answer |")[1].split("\n\n")[0]
+    answers = re.findall(r"`(stripe/[\w/]+)\.py`: ((?:`\w+`(?:, )?)+)", table)
+    assert len(answers) >= 9
+    for module, names in answers:
+        found = import_module(module.replace("/", "."))
+        assert [name for name in re.findall(r"\w+", names) if not hasattr(found, name)] == [], module
