@@ -102,7 +102,7 @@ def run_passes(
         from stripe.pipeline.checks.machine import MachineCheck
         from stripe.pipeline.checks.proof import ExactCheck, quiet
 
-        instruments += [ExactCheck(quiet, _policy(assume, unknown)), MachineCheck(quiet)]
+        instruments += [ExactCheck(quiet, _policy(assume, unknown)), MachineCheck()]
     return PassManager(entries, machine, tuple(instruments)).run(program)
 
 

@@ -177,7 +177,7 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
         from stripe.pipeline.checks.proof import ExactCheck
 
         name = job.source.name if job.source is not None else "the input"
-        found += [ExactCheck(to_stderr, policy(spec), name), MachineCheck(to_stderr)]
+        found += [ExactCheck(to_stderr, policy(spec), name), MachineCheck()]
     return found
 
 

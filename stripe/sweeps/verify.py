@@ -47,7 +47,7 @@ def verified(plan: SweepPlan, row: ResultRow, workload: Workload, run_below: int
     try:
         machine, listed = plan.space.templates.rendered(point.choices, point.passes)
         proof = ExactCheck(quiet, ANY)
-        checks = (StructureCheck(machine), proof, MachineCheck(quiet))
+        checks = (StructureCheck(machine), proof, MachineCheck())
         before = program_of(workload)
         after = PassManager(listed.entries, machine, checks).run(before)
         report = simulation_json(simulate_program(after, machine), workload.name)

@@ -1,4 +1,4 @@
-"""`--verify exact` runs a program with its buffers at their addresses, and dependences may not get lost."""
+"""`--verify exact` runs the result with its buffers at their addresses, and dependences may not get lost."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from stripe.ir import Program, parse_program
-from stripe.pipeline.checks.machine import MachineCheck, run_at_addresses
-from stripe.pipeline.checks.proof import ProofError
+from stripe.pipeline.checks.machine import MachineCheck
+from stripe.pipeline.checks.proof import ExactCheck, ProofError
 from stripe.pipeline.instrument import InternalFault
 from stripe.pipeline.passlist import parse_passes
+from stripe.tile import compile_tile
+from stripe.verify.assumptions import ANY
+from stripe.verify.proof import judge as judging
+from stripe.verify.proof.witness import Equal
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PLACED = (GOLDEN / "trust" / "placed.stripe").read_text()
@@ -30,21 +34,42 @@ def moved(text: str) -> Program:
 
 
 def test_right_addresses_change_nothing() -> None:
-    assert run_at_addresses(parse_program(PLACED)) == ""
+    program = parse_program(PLACED)
+    lines: list[str] = []
+    check = ExactCheck(lines.append, ANY)
+    check.begin(program)
+    check.end(program)
+    assert lines == ["verify: addresses: ran with every buffer at its address on 5 sets of data: equal\n"]
 
 
 @pytest.mark.parametrize("text", [PLACED, UNITS], ids=["placed", "units"])
 def test_buffers_that_overlap_are_found_by_running(text: str) -> None:
     program = moved(text)
-    assert run_at_addresses(program) != ""
+    check = ExactCheck(silent, ANY)
+    check.begin(program)
     with pytest.raises(ProofError, match="at their addresses the program computes something else"):
-        MachineCheck(silent).end(program)
+        check.end(program)
+
+
+def test_the_result_runs_against_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof that errs is found by running both, in a list of passes and of two programs."""
+    monkeypatch.setattr(judging, "prove_equal", lambda *_, **__: Equal())
+    before, after = (
+        compile_tile(f"function (A[N=4]: fp32) -> (O) {{ O = A * {n}.0; }}", "p") for n in (2, 3)
+    )
+    (entry,) = parse_passes("dce")
+    check = ExactCheck(silent, ANY)
+    check.begin(before)
+    check.after(entry, before, after)
+    with pytest.raises(InternalFault, match="the passes changed the meaning of the program"):
+        check.end(after)
+    assert judging.judge(before, after).answer == "different"
 
 
 def test_a_pass_that_loses_a_dependence_is_at_fault() -> None:
     before, after = parse_program(PLACED), parse_program(PLACED.replace("3[2]: ", "3: "))
     (entry,) = parse_passes("dce")
-    check = MachineCheck(silent)
+    check = MachineCheck()
     check.begin(before)
     with pytest.raises(InternalFault, match="pass 'dce' lost dependences"):
         check.after(entry, before, after)

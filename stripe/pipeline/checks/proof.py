@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from stripe.ir import Program, StripeError
+from stripe.ir import Program, StripeError, walk
 from stripe.ir.errors import combine
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 from stripe.verify.assumptions import ANY, Assumption, Policy, in_order
 from stripe.verify.interface import moved_tensor
 from stripe.verify.program import Finding, check_program
 from stripe.verify.proof.acceptance import Acceptance, accept
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_pads
+from stripe.verify.proof.running import MOST_STEPS, MOST_STEPS_OF_PROVED, run_proved
 from stripe.verify.proof.witness import Unknown
 
 
@@ -101,9 +102,22 @@ class _Report:
         self.proved = True
         self._relying: dict[Assumption, list[str]] = {}
 
-    def require(self, before: Program, after: Program, name: str, failures: tuple[str, str]) -> None:
+    @property
+    def assumed(self) -> frozenset[Assumption]:
+        """The assumptions of the answers up to now; those of the policy where one has no proof."""
+        return frozenset(self._relying) if self.proved else self.policy.assumed
+
+    def require(
+        self,
+        before: Program,
+        after: Program,
+        name: str,
+        failures: tuple[str, str],
+        *,
+        run_proved: bool = True,
+    ) -> None:
         """Writes the answer. Raises ProofError unless it is accepted; `failures` say *different* and *not proved*."""
-        found = judge(before, after, self.policy).acceptance
+        found = judge(before, after, self.policy, run_proved=run_proved).acceptance
         if not found.accepted:
             failure = failures[found.answer != "different"]
             raise ProofError("\n  ".join([failure, *found.text.splitlines()]))
@@ -121,6 +135,7 @@ class _Report:
 
 class ExactCheck(Instrument):
     """`--verify exact`: proves that a pass kept the meaning. Where the proof has no answer both programs run instead.
+    At the end the result runs against the input, with each buffer at the address that it has.
 
     The input is checked first: a proof says nothing about programs that are wrong in themselves.
     """
@@ -129,6 +144,7 @@ class ExactCheck(Instrument):
         self._write = write
         self._report = _Report(write, policy)
         self._name = name
+        self._input: Program | None = None
 
     @property
     def proved(self) -> bool:
@@ -138,6 +154,7 @@ class ExactCheck(Instrument):
     @override
     def begin(self, program: Program) -> None:
         check_input(program, self._write, self._name, self._report.policy)
+        self._input = program
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
@@ -151,8 +168,26 @@ class ExactCheck(Instrument):
                 raise ProofError(
                     f"{failures[0]}\n  error: '{moved}' lies in memory in another way than before"
                 )
-            self._report.require(before, after, entry.name, failures)
+            self._report.require(before, after, entry.name, failures, run_proved=False)
 
     @override
     def end(self, program: Program) -> None:
         self._report.summary()
+        assert self._input is not None
+        placed = any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs)
+        if program is self._input and not placed:
+            return
+        most = MOST_STEPS if placed else MOST_STEPS_OF_PROVED
+        run = run_proved(self._input, program, self._report.assumed, most=most)
+        if placed and run.failed and (moved := run_proved(program, program, frozenset(), most=most)).failed:
+            raise ProofError(
+                f"with its buffers at their addresses the program computes something else\n  {moved.failed}"
+            )
+        if run.failed:
+            raise InternalFault(
+                "the passes changed the meaning of the program, though no proof of a single one says so",
+                (run.failed,),
+            )
+        if placed:
+            equal = f"ran with every buffer at its address on {run.sets} sets of data: equal"
+            self._write(f"verify: addresses: {run.not_run or equal}\n")

@@ -13,9 +13,10 @@ from stripe.ir import Program, walk
 from stripe.poly import time_limit
 from stripe.verify import enumeration
 from stripe.verify.assumptions import ANY, Policy
+from stripe.verify.proof import running
 from stripe.verify.proof.acceptance import Acceptance, Answer, accept
 from stripe.verify.proof.prove import OPERATIONS, SECONDS, prove_equal
-from stripe.verify.proof.running import JointRun, run_on_all
+from stripe.verify.proof.running import JointRun
 from stripe.verify.proof.witness import Equal, Unknown, Verdict
 
 ENUMERATED = 50_000
@@ -61,10 +62,16 @@ class Judgement:
 
 
 def judge(
-    before: Program, after: Program, policy: Policy = ANY, *, operations: int = OPERATIONS
+    before: Program,
+    after: Program,
+    policy: Policy = ANY,
+    *,
+    operations: int = OPERATIONS,
+    run_proved: bool = True,
 ) -> Judgement:
     """Proves that `after` computes what `before` does. Where the proof has no answer small programs are enumerated;
-    where it is not the proof that says *equal* both programs run."""
+    where the answer is not *equal* both programs run. After *equal* they run too, as far as that is quick: a difference
+    would be a fault of the proof. Without `run_proved` they do so after an enumeration alone."""
     if _is_tangled(before, after):
         operations //= TANGLED
     proved = prove_equal(before, after, operations=operations)
@@ -74,13 +81,12 @@ def judge(
         from stripe.verify.machine.schedule import check_placement
 
         misplaced = "\n".join(f"error: {diagnostic}" for diagnostic in check_placement(after))
-    if isinstance(proved, Equal) or misplaced:
+    if misplaced or (verdict is proved and isinstance(verdict, Equal) and not run_proved):
         return Judgement(verdict, policy, misplaced=misplaced)
     if isinstance(verdict, Equal):
-        # a second opinion, for what the verdict assumes and no more
-        run = run_on_all(before, after, frozenset(verdict.assumptions))
+        run = running.run_proved(before, after, frozenset(verdict.assumptions))
         return Judgement(verdict, policy, run if run.failed else None)
-    return Judgement(verdict, policy, run_on_all(before, after, policy.assumed))
+    return Judgement(verdict, policy, running.run_on_all(before, after, policy.assumed))
 
 
 def _enumerated(before: Program, after: Program, otherwise: Unknown) -> Verdict:
