@@ -55,7 +55,8 @@ def _first_level(area: Area, scope: CodeScope, nest: Loops, parallel: int) -> tu
     case and no other thread can write it: then its bits go back as they came.
     """
     names = area.origin.names()
-    level = max((place for place, loop in enumerate(nest.loops) if loop.var in names), default=-1) + 1
+    moved = max((place for place, loop in enumerate(nest.loops) if loop.var in names), default=-1) + 1
+    level = max(moved, parallel)
     may_touch = not (scope.private or parallel) and area.stays_inside(nest.intervals)
     while level < len(nest.loops):
         if may_touch or all(loop.is_plain for loop in nest.loops[level:]):

@@ -337,7 +337,8 @@ def _accumulators(
 def _first_level(area: Area, scope: CodeScope, nest: Loops, last: int, parallel: int) -> int:
     """The outermost loop from which on, up to `last`, the vectors stay the same and may be touched in any case."""
     names = area.origin.names()
-    level = max((n for n, loop in enumerate(nest.loops[:last]) if loop.var in names), default=-1) + 1
+    moved = max((n for n, loop in enumerate(nest.loops[:last]) if loop.var in names), default=-1) + 1
+    level = max(moved, parallel)
     may_touch = not (scope.private or parallel) and area.stays_inside(nest.intervals)
     while level < last and not (may_touch or all(loop.is_plain for loop in nest.loops[level:last])):
         level += 1
