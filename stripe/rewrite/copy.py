@@ -88,7 +88,8 @@ def fill_block(
 
 def with_beginnings(before: Program, after: Program) -> Program:
     """`after`, rewritten from `before`, with fills of the buffers that began at the identity of an aggregation and
-    whose merges, in blocks without points, are gone. `before` where points of main share such a buffer.
+    whose merges, in blocks without points, are gone. `before` where points of main share such a buffer, and where it has
+    an address, since until the merges its bytes may be another's.
 
     Blocks and allocations are known by their names; `before`, too, where names are not unique.
     """
@@ -114,14 +115,14 @@ def with_beginnings(before: Program, after: Program) -> Program:
             return statement
         block = map_statements(statement, filled)
         lost = lost_in(block) if block.statements else {}
-        unclear.extend(name for name, aggs in lost.items() if len(aggs) > 1)
+        unclear.extend(n for n, aggs in lost.items() if len(aggs) > 1 or block.ref(n).offset is not None)
         return _with_fills(block, {block.ref(name): next(iter(aggs)) for name, aggs in lost.items()})
 
     unclear: list[str] = []
     entry = map_statements(after.entry, filled) if old else after.entry
     given = {ref.name for ref in before.inputs} | {constant.name for constant in before.constants}
     lost = {name: aggs for name, aggs in lost_in(entry).items() if name not in given}
-    if unclear or any(len(aggs) > 1 for aggs in lost.values()):
+    if unclear or any(len(aggs) > 1 or entry.ref(n).offset is not None for n, aggs in lost.items()):
         return before
     main = next((block for block in entry.blocks if block.is_main), None)
     if not lost or main is None or not main.statements:
