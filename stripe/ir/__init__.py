@@ -38,6 +38,7 @@ from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of, value_k
 from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround, transitive_reduction
 from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest, did_you_mean
 from stripe.ir.index_map import IndexMap, PhysicalLayout
+from stripe.ir.instances import instances, unit_numbers
 from stripe.ir.intrinsics import (
     INTRINSICS,
     SPECIALS,
@@ -169,6 +170,7 @@ __all__ = [
     "digits_of",
     "element_offset",
     "fresh",
+    "instances",
     "interference",
     "is_dense",
     "is_name",
@@ -215,6 +217,7 @@ __all__ = [
     "transitive_reduction",
     "unfolded",
     "unfolded_nest",
+    "unit_numbers",
     "unmet_demands",
     "uses_by_name",
     "uses_of",

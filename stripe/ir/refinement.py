@@ -113,9 +113,9 @@ class Refinement(Printable):
     of the block that holds the refinement; `dims` is the box that contains all that is touched through the view, with
     the strides of the allocation. `agg` says how stores that name this refinement merge. `offset` is the byte
     address of an allocation within its location, None before placement; `copies` is the number of instances that
-    lie behind each other from there on, for tiles in flight; `bank_dim` the dimension that runs over the banks of a
-    memory. Role, offset and copies belong to allocations alone, `layout` to tensors of the user: where the elements lie
-    that their caller knows by logical coordinates.
+    lie behind each other from there on, for tiles in flight and for units that share a block; `bank_dim` the dimension
+    that runs over the banks of a memory. Role, offset and copies belong to allocations alone, `layout` to tensors of
+    the user: where the elements lie that their caller knows by logical coordinates.
     """
 
     name: str

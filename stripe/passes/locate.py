@@ -64,6 +64,9 @@ class _Locate(BlockPass):
 
     def _on_all(self, block: Block, context: PassContext) -> Block | Refusal:
         name = self.loc.name
+        placed = (ref.name for _, inner in walk(block) for ref in inner.allocs if ref.offset is not None)
+        if (buffer := next(placed, None)) is not None:
+            return Refusal(f"'{buffer}' has an address, and each unit needs an instance of its own")
         if any(inner.location.name == name for child in block.blocks for _, inner in walk(child)):
             return block  # parts of it are on units already
         count = context.need_hardware(f"a location on all units of {name}").exec_unit(name).count

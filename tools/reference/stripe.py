@@ -49,8 +49,8 @@ WORDS: dict[str, tuple[str, str, str]] = {
     ),
     "allocation buffers": (
         "`copies`",
-        "number of instances that lie behind each other, for tiles in flight",
-        "schedule",
+        "number of instances that lie behind each other, for tiles in flight and for units that share a block",
+        "memory_placement, schedule",
     ),
     "block main": ("`is_main`", "the block of the program's body", "lowering"),
     "block located": ("`stage`", "its statements and buffers have locations", "—"),

@@ -14,6 +14,7 @@ from stripe.ir import (
     LiveRange,
     Path,
     Program,
+    Refinement,
     Stage,
     interference,
     live_ranges,
@@ -24,6 +25,7 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.memory_placement.packing import Item, all_conflicts, pack
+from stripe.passes.memory_placement.side_by_side import SideBySide
 from stripe.passes.memory_placement.units import UnitPath, aliasing, index_intervals, may_alias, unit_path
 
 
@@ -74,38 +76,38 @@ class MemoryPlacement(Pass):
             if live.ref.location
             and (not wanted or live.ref.location.name in wanted or live.ref.offset is not None)
         ]
+        sharing = SideBySide.of(entry, members)
+        members = list(map(sharing.instantiated, members))
         intervals = index_intervals(entry)
         units = [unit_path(live.ref, intervals[live.path]) for live in members]
         paths = list(dict.fromkeys(units))
-        offsets: dict[tuple[Path, str], int] = {}
+        placed: dict[tuple[Path, str], Refinement] = {}
         for group in aliasing(paths):
             chosen = {paths[number] for number in group}
             inside = [number for number, path in enumerate(units) if path in chosen]
-            found = self._place([members[n] for n in inside], [units[n] for n in inside], context)
-            offsets |= {
-                (members[n].path, members[n].ref.name): at for n, at in zip(inside, found, strict=True)
+            found = self._place([members[n] for n in inside], [units[n] for n in inside], sharing, context)
+            placed |= {
+                (members[n].path, members[n].ref.name): replace(members[n].ref, offset=offset)
+                for n, offset in zip(inside, found, strict=True)
             }
 
         def put(block: Block, path: Path) -> Block:
-            refs = tuple(
-                replace(ref, offset=offset)
-                if ref.is_alloc and (offset := offsets.get((path, ref.name))) not in (None, ref.offset)
-                else ref
-                for ref in block.refinements
-            )
+            refs = tuple(placed.get((path, ref.name), ref) for ref in block.refinements)
             block = block if refs == block.refinements else replace(block, refinements=refs)
             inside = enumerate(block.statements)
             return with_statements(
                 block, [put(s, (*path, n)) if isinstance(s, Block) else s for n, s in inside]
             )
 
-        placed = with_entry(program, put(entry, (0,)))
-        allocs = (*placed.entry.allocs, *placed.main.allocs)
-        if placed.stage is Stage.SCHEDULED and all(ref.offset is not None for ref in allocs):
-            return placed.at_stage(Stage.PLACED)
-        return placed
+        result = with_entry(program, put(entry, (0,)))
+        allocs = (*result.entry.allocs, *result.main.allocs)
+        if result.stage is Stage.SCHEDULED and all(ref.offset is not None for ref in allocs):
+            return result.at_stage(Stage.PLACED)
+        return result
 
-    def _place(self, members: list[LiveRange], units: Sequence[UnitPath], context: PassContext) -> list[int]:
+    def _place(
+        self, members: list[LiveRange], units: Sequence[UnitPath], sharing: SideBySide, context: PassContext
+    ) -> list[int]:
         """Addresses for buffers in units that may be one."""
         memories = context.hardware.mem_units if context.hardware else {}
         items: list[Item] = []
@@ -120,7 +122,7 @@ class MemoryPlacement(Pass):
             home = live.path if live.ref.location.names() else ()
             places.setdefault((live.ref.location, home), []).append(live)
         bound = max(map(peak_bytes, places.values()))
-        offsets = pack(items, *_conflicts(members, units), fixed, bound)
+        offsets = pack(items, *_conflicts(members, units, sharing), fixed, bound)
         ends = [offset + item.bytes for offset, item in zip(offsets, items, strict=True)]
         gap = (max(ends) - bound) / bound * 100 if bound else 0.0
         context.applied(
@@ -138,10 +140,14 @@ class MemoryPlacement(Pass):
 
 
 def _conflicts(
-    members: Sequence[LiveRange], units: Sequence[UnitPath]
+    members: Sequence[LiveRange], units: Sequence[UnitPath], sharing: SideBySide
 ) -> tuple[list[list[int]], frozenset[int]]:
     """For each buffer the others that it may not overlap, and the buffers that may overlap none, which have no list."""
     met = interference(members)
+    for first, second in sharing.pairs(members):
+        met[first].append(second)
+        met[second].append(first)
+    met = [sorted(set(numbers)) for numbers in met]
     always = frozenset(n for n, live in enumerate(members) if live.always)
     paths = dict.fromkeys(units)
     apart = {(a, b) for a in paths for b in paths if not may_alias(a, b)}

@@ -44,7 +44,9 @@ def stream_operands(
             continue
         number = (*path, step.number)
         for scratch, place in step.scratch.items():
-            entry = _placed(entry, (*number, *scratch.path), scratch.name, place, scratch.buffers)
+            entry = _placed(
+                entry, (*number, *scratch.path), scratch.name, place, scratch.buffers, scratch.copies
+            )
         for name, place in step.streams.items():
             block = block_at(entry, number)
             for view in [ref.name for ref in block.refinements if ref.source == name]:
@@ -56,22 +58,23 @@ def stream_operands(
                         hint="a tile reads it before it writes it; tile another way or enlarge the memory",
                     )
                 context.applied(block, cached.summary)
-                entry = _placed(cached.entry, number, view, place, depth)
+                entry = _placed(cached.entry, number, view, place, depth, depth)
                 # Further views of the operand lie behind this one.
                 taken = block_at(entry, number).ref(view).bytes * depth
                 place = replace(place, address=place.address + taken)
     return entry
 
 
-def _placed(entry: Block, path: Path, name: str, place: BankRange, buffers: int) -> Block:
-    """Gives the allocation `name` of the block at `path` its address; `buffers` of it lie behind each other there."""
+def _placed(entry: Block, path: Path, name: str, place: BankRange, buffers: int, copies: int) -> Block:
+    """Gives the allocation `name` of the block at `path` its address; `copies` of it lie behind each other there,
+    `buffers` of them for tiles in flight."""
 
     def put(block: Block) -> Block:
         block = move_buffers(block, {name: place.location})
         if buffers > 1:
             block = replace(block, pipeline_depth=buffers)
         refs = (
-            replace(ref, offset=place.address, copies=buffers) if ref.name == name else ref
+            replace(ref, offset=place.address, copies=copies) if ref.name == name else ref
             for ref in block.refinements
         )
         return replace(block, refinements=tuple(refs))

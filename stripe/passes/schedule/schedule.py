@@ -256,7 +256,7 @@ class Schedule(Pass):
                 operands_of(block, number),
                 scratch_of(statement, banks, depth),
                 reachable(statement, banks, units, machine and machine.graph),
-                is_tiled(statement),
+                is_tiled(statement, depth),
             )
             for number, statement in enumerate(block.statements)
         ]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stripe.ir import Block, Path, Refinement, Statement, reads_of, walk, writes_of
+from stripe.ir import Block, Nest, Path, Refinement, Statement, instances, reads_of, unit_numbers, writes_of
 from stripe.passes.schedule.banks import Banks
 from stripe.rewrite.tile import tile_block
 
@@ -31,13 +31,15 @@ class OperandUse:
 @dataclass(frozen=True, slots=True)
 class Scratch:
     """A buffer in the near memory that a block allocates for itself. `path` leads from the statement to its block;
-    `bytes` counts all `buffers` copies that the pipeline of a block of tiles keeps of it.
+    `bytes` counts all `copies`: `buffers` that the pipeline of a block of tiles keeps of it, for each of the units
+    that work at one time.
     """
 
     path: Path
     name: str
     bytes: int
     buffers: int
+    copies: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +69,18 @@ def operands_of(block: Block, number: int) -> tuple[OperandUse, ...]:
 
 def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch, ...]:
     """The allocations of a statement in the memory of `banks` that have no address yet. A copy that a copy block fills
-    is there `depth` times, so that the next tile can come during the work on a tile."""
+    is there `depth` times, so that the next tile can come during the work on a tile. Units that share a block have an
+    instance each."""
     if not isinstance(statement, Block):
         return ()
     found: list[Scratch] = []
-    for path, block in walk(statement, ()):
-        for ref in block.allocs:
+    for nest in Nest.root(statement, ()).walk():
+        for ref in nest.block.allocs:
             if ref.location.name != banks.memory or ref.offset is not None:
                 continue
-            buffers = depth if "cached" in ref.tags and block.points > 1 else 1
-            found.append(Scratch(path, ref.name, banks.aligned(ref.bytes) * buffers, buffers))
+            buffers = depth if "cached" in ref.tags and nest.block.points > 1 else 1
+            copies = buffers * instances(nest, ref)
+            found.append(Scratch(nest.path, ref.name, banks.aligned(ref.bytes) * copies, buffers, copies))
     return tuple(found)
 
 
@@ -84,9 +88,12 @@ def _compact_bytes(ref: Refinement) -> int:
     return ref.elements * ref.dtype.bytes
 
 
-def is_tiled(statement: Statement) -> bool:
-    """Whether the statement is a block of tiles: it holds a block and moves views by its own indices."""
-    return isinstance(statement, Block) and any(True for _ in statement.blocks) and statement.points > 1
+def is_tiled(statement: Statement, depth: int) -> bool:
+    """Whether the statement is a block of tiles that can stream through `depth` buffers: it holds a block and moves
+    views by its own indices. Through one buffer units with a tile each cannot."""
+    if not isinstance(statement, Block) or statement.points == 1 or not any(True for _ in statement.blocks):
+        return False
+    return depth > 1 or not unit_numbers(Nest.root(statement))
 
 
 def tiled_to_fit(block: Block, banks: Banks, depth: int, least: int) -> Block | None:

@@ -30,6 +30,7 @@ from stripe.ir import (
 from stripe.poly import Access, accesses
 from stripe.verify.machine.interference import Interference, Placed, closure, is_in, is_transfer
 from stripe.verify.machine.reach import check_reach
+from stripe.verify.machine.side_by_side import check_side_by_side
 from stripe.verify.machine.units import Place
 
 
@@ -38,7 +39,7 @@ def check_schedule(program: Program, hardware: HardwareModel | None = None) -> l
     found = check_dependences(program)
     nests = list(Nest.root(program.entry).walk())
     near = [placed for placed in _placed(program, nests) if placed.ref.location]
-    found += _check_interference(program, near)
+    found += [*_check_interference(program, near), *check_side_by_side(near)]
     if hardware is not None:
         found += _check_capacity(near, hardware)
         found += check_reach(nests, hardware)
@@ -55,7 +56,7 @@ def check_dependences(program: Program) -> list[Diagnostic]:
 def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
     """All errors in the addresses of a program at the stage `placed`; see the module."""
     placed = _placed(program, list(Nest.root(program.entry).walk()))
-    found = list(_check_interference(program, placed))
+    found = [*_check_interference(program, placed), *check_side_by_side(placed)]
     for buffer in placed:
         size = buffer.ref.dtype.bytes
         if buffer.begin % size:

@@ -1,0 +1,76 @@
+"""Instances of an allocation at points that run at the same time, on units that share the work of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd, prod
+
+from stripe.ir.affine import Affine
+from stripe.ir.block import Block
+from stripe.ir.nest import Nest
+from stripe.ir.refinement import Refinement
+
+
+def unit_numbers(nest: Nest) -> frozenset[Affine]:
+    """The numbers that tell units apart at points of the innermost block, over the names of its domain: spatial indices
+    and numbers in the locations of blocks around it and inside. Tiles in flight compute one after the other, as do
+    the points of `main`.
+    """
+    names = set(nest.domain.names).difference(*_in_turn(nest))
+    if not names:
+        return frozenset()
+    found = {part for affine in _numbers(nest) for part in _part(affine, names)}
+    return frozenset(affine for affine in found if affine.names())
+
+
+def instances(nest: Nest, ref: Refinement) -> int:
+    """The most instances at one time of an allocation of the innermost block, in one unit of its memory."""
+    if not ref.location or not ref.location.devices[-1].units:
+        return 1  # each unit has the memory that is its own
+    devices = ref.location.subs(nest.local).devices if ref.bank_dim is None else ()
+    own = [unit for device in devices for unit in device.units]
+    crowded = [
+        number
+        for number in unit_numbers(nest)
+        if not any((number - unit).is_constant or (number + unit).is_constant for unit in own)
+    ]
+    names = frozenset[str]().union(*(number.names() for number in crowded))
+    return min(prod(_values(number, nest) for number in crowded), nest.domain.volume(names))
+
+
+def _in_turn(nest: Nest) -> Iterator[tuple[str, ...]]:
+    """The names of the blocks around whose points compute one after the other, and of what comes from outside."""
+    yield nest.prefix(-1)
+    for depth, block in enumerate(nest.blocks):
+        if block.is_main or min(block.pipeline_depth or 1, block.points) > 1:
+            yield nest.domain.names[nest.widths[depth] : nest.widths[depth + 1]]
+
+
+def _numbers(nest: Nest) -> Iterator[Affine]:
+    around: Nest | None = nest
+    while around is not None:
+        yield from _located(around)
+        yield from (around.local[index.name] for index in around.block.iterated if index.is_spatial)
+        around = around.outer
+    for inner in nest.walk():
+        yield from _located(inner)
+
+
+def _located(nest: Nest) -> Iterator[Affine]:
+    block: Block = nest.block
+    for device in block.location.subs(nest.local).devices if block.location else ():
+        yield from device.units
+
+
+def _part(affine: Affine, names: set[str]) -> Iterator[Affine]:
+    """The affine, where all its names are among `names`; else those of its names that are."""
+    if affine.names() <= names:
+        yield affine - affine.offset
+    else:
+        yield from map(Affine.var, sorted(affine.names() & names))
+
+
+def _values(affine: Affine, nest: Nest) -> int:
+    """The most values of an affine over the domain."""
+    low, high = affine.bounds(nest.domain.ranges)
+    return (high - low) // gcd(*(factor for _, factor in affine.terms)) + 1
