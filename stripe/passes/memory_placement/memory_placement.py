@@ -76,7 +76,7 @@ class MemoryPlacement(Pass):
             if live.ref.location
             and (not wanted or live.ref.location.name in wanted or live.ref.offset is not None)
         ]
-        sharing = SideBySide.of(entry, members)
+        sharing = SideBySide.of(entry, members, context.hardware)
         members = list(map(sharing.instantiated, members))
         intervals = index_intervals(entry)
         units = [unit_path(live.ref, intervals[live.path]) for live in members]

@@ -39,7 +39,7 @@ def check_schedule(program: Program, hardware: HardwareModel | None = None) -> l
     found = check_dependences(program)
     nests = list(Nest.root(program.entry).walk())
     near = [placed for placed in _placed(program, nests) if placed.ref.location]
-    found += [*_check_interference(program, near), *check_side_by_side(near)]
+    found += [*_check_interference(program, near), *check_side_by_side(near, _registers(hardware))]
     if hardware is not None:
         found += _check_capacity(near, hardware)
         found += check_reach(nests, hardware)
@@ -56,7 +56,7 @@ def check_dependences(program: Program) -> list[Diagnostic]:
 def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
     """All errors in the addresses of a program at the stage `placed`; see the module."""
     placed = _placed(program, list(Nest.root(program.entry).walk()))
-    found = [*_check_interference(program, placed), *check_side_by_side(placed)]
+    found = [*_check_interference(program, placed), *check_side_by_side(placed, _registers(hardware))]
     for buffer in placed:
         size = buffer.ref.dtype.bytes
         if buffer.begin % size:
@@ -223,6 +223,10 @@ def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[
         both = f"'{first.ref.name}' and '{second.ref.name}'"
         message = f"{both} may be alive together and share bytes {begin} to {end} of {where}"
         yield second.wrong(message, "place one of them elsewhere")
+
+
+def _registers(hardware: HardwareModel | None) -> frozenset[str]:
+    return frozenset() if hardware is None else hardware.register_files - hardware.mem_units.keys()
 
 
 def _check_copies(buffer: Placed) -> Iterator[Diagnostic]:

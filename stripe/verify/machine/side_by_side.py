@@ -8,6 +8,7 @@ flight compute one after the other, and so do the points of main.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -58,9 +59,13 @@ class _Instances:
         return count_points(points.onto(names)) * ((block.pipeline_depth or 1) if moved else 1)
 
 
-def check_side_by_side(placed: Sequence[Placed]) -> Iterator[Diagnostic]:
-    """Units that share a block have an instance of each buffer each, and share bytes with no instance of another."""
-    found = [_Instances.of(buffer) for buffer in placed if _is_numbered(buffer)]
+def check_side_by_side(placed: Sequence[Placed], registers: AbstractSet[str]) -> Iterator[Diagnostic]:
+    """Units that share a block have an instance of each buffer each, and share bytes with no instance of another; but
+    each unit has `registers` of its own."""
+    shared = [
+        buffer for buffer in placed if _is_numbered(buffer) and buffer.ref.location.name not in registers
+    ]
+    found = list(map(_Instances.of, shared))
     spread = [one for one in found if one.units]
     for one in spread:
         buffer, needed = one.buffer, one.needed()
