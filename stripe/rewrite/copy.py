@@ -88,8 +88,8 @@ def fill_block(
 
 def with_beginnings(before: Program, after: Program) -> Program:
     """`after`, rewritten from `before`, with fills of the buffers that began at the identity of an aggregation and
-    whose merges, in blocks without points, are gone. `before` where points of main share such a buffer, and where it has
-    an address, since until the merges its bytes may be another's.
+    whose merges, in blocks without points, are gone. `before` where points of main share such a buffer, and where the
+    buffer has an address, since until the merges its bytes may be another's.
 
     Blocks and allocations are known by their names; `before`, too, where names are not unique.
     """
