@@ -4,6 +4,7 @@ same object without a change."""
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
@@ -24,13 +25,23 @@ from tests.passes.random_kernels import Made, programs
 class Promises(Instrument):
     """Checks each pass of a run."""
 
+    def begin(self, program: Program) -> None:
+        require_forms(program)
+
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        text = print_program(after)
-        assert verify_structural(after, after.stage) == [], text
         assert after is before or after != before, f"{entry.label} changed nothing and made a new program"
-        assert parse_program(text) == after
-        assert print_program(parse_program(text)) == text
-        assert parse_json(json.dumps(program_json(after))) == after
+        require_forms(after)
+
+
+@lru_cache(maxsize=256)
+def require_forms(program: Program) -> None:
+    """The program is valid, and text and JSON give it back. (All passes begin with the same programs.)"""
+    text = print_program(program)
+    assert verify_structural(program, program.stage) == [], text
+    again = parse_program(text)
+    assert again == program
+    assert print_program(again) == text
+    assert parse_json(json.dumps(program_json(program))) == program
 
 
 @pytest.mark.parametrize("name", sorted(BUILTIN))
