@@ -198,6 +198,11 @@ class Affine:
         """Replaces indices by expressions; names that are not in `mapping` stay."""
         if not self.terms:
             return self
+        if len(self.terms) == 1 and isinstance(
+            self.terms[0][0], str
+        ):  # most accesses: the result is in order
+            replaced = mapping.get(self.terms[0][0])
+            return self if replaced is None else replaced * self.terms[0][1] + self.offset
         offset = self.offset
         terms: list[tuple[Atom, int]] = []
         changed = False

@@ -7,7 +7,6 @@ replaced is proved redundant on the given domain. When isl's limit of operations
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from math import gcd
 from types import MappingProxyType
@@ -24,6 +23,7 @@ from stripe.ir import (
     Refinement,
     Statement,
 )
+from stripe.ir.frozen import replace
 from stripe.poly.limits import within
 from stripe.poly.propagate import propagated
 from stripe.poly.sets import Points
