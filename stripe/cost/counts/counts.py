@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 
 from stripe.cost.counts.copies import Copies, Transfer, as_transfer, own_accesses
@@ -173,10 +174,14 @@ class _Counter:
     def _per_position(self, access: Access, memory: str) -> tuple[Access, tuple[str, ...]] | None:
         """The access of the block that computes to the elements of a copy in `memory`, and the indices that number the
         instances of this memory: each holds what its position needs. None without such instances."""
-        used = [(leaf, self.copies.rooted(found)) for leaf in self.leaves for found in own_accesses(leaf)]
-        found = [(leaf, rooted) for leaf, rooted in used if rooted.buffer == access.buffer]
+        found = [(leaf, rooted) for leaf, rooted in self._used if rooted.buffer == access.buffer]
         instances = self._instances(found[0][0], memory) if len(found) == 1 else ()
         return (found[0][1], instances) if instances else None
+
+    @cached_property
+    def _used(self) -> list[tuple[Nest, Access]]:
+        """The accesses of the blocks that compute, to the elements of tensors."""
+        return [(leaf, self.copies.rooted(found)) for leaf in self.leaves for found in own_accesses(leaf)]
 
     def _instances(self, leaf: Nest, memory: str) -> tuple[str, ...]:
         """The names in the domain of the spatial indices along whose axes of the grid there is a memory each: those
