@@ -139,26 +139,22 @@ class PriceTerms:
     def _columns(self, group: Sequence[str], within: Extents, spatial: Extents) -> Iterator[Floats]:
         """The factors in the order of the terms."""
         ranges = self.nest.ranges
-
-        def inside(node: Node) -> Extents:
-            return {name: within[name][:, self.skeleton.nodes.index(node)] for name in group}
-
-        positions = {name: spatial[name].prod(axis=1) for name in group}
+        boxes = _Boxes(self, group, within, spatial)
+        positions = boxes.positions
         for operand in self.nest.operands:
             chain = self.skeleton.chain(operand)
             parent = self.target.levels[0]
             for node in chain:
-                fills = _product(ranges[name] / inside(node)[name] for name in group)
+                inside = boxes.inside(node)
+                fills = _product(ranges[name] / inside[name] for name in group)
                 for level in (parent, node.level):
-                    apart = self._along(level, spatial)
-                    held = _apart(operand, inside(node), positions, apart)
-                    moved = self._moved(node, group, within, inside(node), held, fills)
-                    yield moved * _product(apart.values())
+                    moved = self._moved(node, group, within, boxes, boxes.axes(level), fills)
+                    yield moved * boxes.instances(boxes.axes(level))
                     if self._timed:
                         yield moved
                 parent = node.level
             if self.target.hold_operands:
-                apart = positions
+                instances = _product(positions.values())
                 # the extents inside the last memory that holds an operand: all, where none does
                 last = len(self.skeleton.nodes) - 1
                 whole = {name: np.full(len(within[name]), ranges[name]) for name in group}
@@ -167,36 +163,38 @@ class PriceTerms:
                 steps = _product(ranges[name] / inner[name] for name in group)
             else:
                 # The positions of one instance share what they need; each instance is read on its own.
-                apart = self._along(parent, spatial)
+                apart = boxes.along(boxes.axes(parent))
+                instances = boxes.instances(boxes.axes(parent))
                 together = {name: positions[name] // apart[name] for name in group}
                 steps = _product(ranges[name] / positions[name] for name in group)
             used = steps * _volume(operand, group, together)
-            yield used * _product(apart.values())
+            yield used * instances
             if self._timed:
                 yield used
         for node in self._holds:
-            held = _apart(node.operand, inside(node), positions, self._along(node.level, spatial))
             # the size of an element is a factor of the first group
             size = node.operand.element_bytes if group[0] == self.nest.groups[0][0] else 1
-            yield _volume(node.operand, group, held) * size
+            yield boxes.volume(node, boxes.axes(node.level)) * size
         for axis in range(len(self.target.axes)):
             yield _product(spatial[name][:, axis] for name in group)
         if self._timed:
             yield _product(ranges[name] / positions[name] for name in group)
 
-    def _along(self, level: Level, spatial: Extents) -> Extents:
-        """For each index the positions at which the level has an instance of its own."""
-        axes = [n for n, axis in enumerate(self.target.axes) if axis.name in level.along]
-        return {name: values[:, axes].prod(axis=1) for name, values in spatial.items()}
-
     def _moved(
-        self, node: Node, group: Sequence[str], within: Extents, inside: Extents, held: Extents, fills: Floats
+        self,
+        node: Node,
+        group: Sequence[str],
+        within: Extents,
+        boxes: _Boxes,
+        axes: tuple[int, ...],
+        fills: Floats,
     ) -> Floats:
-        """Elements that an instance which holds boxes of `held` gets: a box for each fill; where a window slides, the
-        first box, then the new elements of each step."""
+        """Elements that one of the instances along `axes` gets: a box for each fill; where a window slides, the first
+        box, then the new elements of each step."""
         slide = next((s for s in self.skeleton.slides if s.node is node and s.index in group), None)
         if slide is None:
-            return fills * _volume(node.operand, group, held)
+            return fills * boxes.volume(node, axes)
+        inside, held = boxes.inside(node), boxes.held(node, axes)
         place = self.skeleton.nodes.index(node)
         above = (
             within[slide.index][:, place - 1] if place else np.full(len(fills), self.nest.ranges[slide.index])
@@ -213,6 +211,64 @@ class PriceTerms:
         return total
 
 
+class _Boxes:
+    """Boxes of the choices of a group: the extents inside of each node and of the instances along some axes, of which
+    several terms ask for the same."""
+
+    def __init__(self, terms: PriceTerms, group: Sequence[str], within: Extents, spatial: Extents) -> None:
+        self.positions = {name: spatial[name].prod(axis=1) for name in group}
+        self._target = terms.target
+        self._nodes = terms.skeleton.nodes
+        self._group = group
+        self._within = within
+        self._spatial = spatial
+        self._inside: dict[int, Extents] = {}
+        self._along: dict[tuple[int, ...], Extents] = {}
+        self._instances: dict[tuple[int, ...], Floats] = {}
+        self._held: dict[tuple[int, tuple[int, ...]], Extents] = {}
+        self._volumes: dict[tuple[int, tuple[int, ...]], Floats] = {}
+
+    def axes(self, level: Level) -> tuple[int, ...]:
+        """The axes along which the level has an instance at each position."""
+        return tuple([n for n, axis in enumerate(self._target.axes) if axis.name in level.along])
+
+    def inside(self, node: Node) -> Extents:
+        """The extents inside of a node."""
+        if id(node) not in self._inside:
+            place = self._nodes.index(node)
+            self._inside[id(node)] = {name: self._within[name][:, place] for name in self._group}
+        return self._inside[id(node)]
+
+    def along(self, axes: tuple[int, ...]) -> Extents:
+        """For each index the positions along some axes."""
+        if axes not in self._along:
+            numbers = list(axes)
+            self._along[axes] = {
+                name: values[:, numbers].prod(axis=1) for name, values in self._spatial.items()
+            }
+        return self._along[axes]
+
+    def instances(self, axes: tuple[int, ...]) -> Floats:
+        """The positions along some axes."""
+        if axes not in self._instances:
+            self._instances[axes] = _product(self.along(axes).values())
+        return self._instances[axes]
+
+    def held(self, node: Node, axes: tuple[int, ...]) -> Extents:
+        """The extents of the box of a node in one of the instances along some axes."""
+        key = (id(node), axes)
+        if key not in self._held:
+            self._held[key] = _apart(node.operand, self.inside(node), self.positions, self.along(axes))
+        return self._held[key]
+
+    def volume(self, node: Node, axes: tuple[int, ...]) -> Floats:
+        """The elements of that box, as far as the indices of the group tell."""
+        key = (id(node), axes)
+        if key not in self._volumes:
+            self._volumes[key] = _volume(node.operand, self._group, self.held(node, axes))
+        return self._volumes[key]
+
+
 def _apart(operand: Operand, inside: Extents, positions: Extents, apart: Extents) -> Extents:
     """Extents of the box of one instance, of which there are `apart` for each index. Neighbouring positions take
     neighbouring values, so an instance holds every `positions`-th of an index: gaps that windows fill."""
@@ -225,9 +281,12 @@ def _apart(operand: Operand, inside: Extents, positions: Extents, apart: Extents
     }
 
 
+_ONE: Floats = np.ones(())
+
+
 def _product(factors: Iterable[Integers | Floats]) -> Floats:
     """The product of columns; 1.0 of none."""
-    total: Floats = np.ones(())
+    total = _ONE
     for factor in factors:
         total = total * factor
     return total
