@@ -26,7 +26,17 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.rewrite.nests import rewrite_nests
-from stripe.rewrite.options import UNIT_NAME, LocationSpec, NewTag, Reqs, Selection, Selects, TagReqs, TagSet
+from stripe.rewrite.options import (
+    UNIT_NAME,
+    LocationSpec,
+    Needs,
+    NewTag,
+    Reqs,
+    Selection,
+    Selects,
+    TagReqs,
+    TagSet,
+)
 from stripe.rewrite.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -41,7 +51,7 @@ if TYPE_CHECKING:
     ]
 
 __all__ = [
-    "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "LocationSpec", "NestPass", "NewTag", "Pass", "PassContext",
+    "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "LocationSpec", "Needs", "NestPass", "NewTag", "Pass", "PassContext",
     "PassExample", "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "Selection", "Selects", "TagReqs",
     "TagSet", "matching",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,7 @@ from stripe.ir.frozen import replace
 from stripe.passes.base import (
     TILES,
     LocationSpec,
+    Needs,
     Pass,
     PassContext,
     PassExample,
@@ -85,7 +86,7 @@ class Cache(Pass):
         "splits into one over the indices that move the view, which holds the copy, and inside it one over the others; "
         "0: a copy for each point",
     )
-    shared_max: int = Field(
+    shared_max: Annotated[int, Needs("shared")] = Field(
         default=0, ge=0, description="with shared: most points that share one copy; 0: no limit"
     )
     vector: bool = Field(
@@ -97,7 +98,9 @@ class Cache(Pass):
         default="",
         description="an index map for the copies, as that of the pass layout: `NHWC8h8w32c`; row-major where absent",
     )
-    inner_set: TagSet = Field(default=("shared",), description="with shared: tags of the inner block")
+    inner_set: Annotated[TagSet, Needs("shared")] = Field(
+        default=("shared",), description="with shared: tags of the inner block"
+    )
 
     @model_validator(mode="after")
     def _check_layout(self) -> Self:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from stripe.ir import ConfigError, Program, Stage, StripeError, closest, unmet_demands, walk
-from stripe.passes.base import PassContext, Remark, Selection, any_matching
+from stripe.passes.base import Needs, Pass, PassContext, Remark, Selection, any_matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 from stripe.pipeline.pricing import PriceMemo, Pricing
@@ -95,6 +95,7 @@ class PassManager:
         context = PassContext(self.hardware, listener, _evaluate, price, words, runs_for_price)
         if self.instruments:
             say_unmatched(entry, program, context)
+            say_without_effect(entry.pass_, context)
         try:
             return entry.pass_.run(program, context)
         except StripeError as error:
@@ -193,6 +194,18 @@ def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> N
             context.missed("", message)
         else:
             context.warned(message)
+
+
+def say_without_effect(pass_: Pass, context: PassContext) -> None:
+    """A warning for each option that another one, or its absence, leaves without an effect."""
+    fields = type(pass_).model_fields
+    given = {name for name, field in fields.items() if getattr(pass_, name) != field.get_default()}
+    for option in (name for name in fields if name in given):
+        for needed in (each for each in fields[option].metadata if isinstance(each, Needs)):
+            if (needed.option in given) == needed.absent:
+                context.warned(
+                    f"{option} has no effect {'with' if needed.absent else 'without'} {needed.option}"
+                )
 
 
 def require_no_addresses(program: Program, entry: PassEntry) -> None:

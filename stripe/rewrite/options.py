@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -31,6 +32,15 @@ TagReqs: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_tag)], ...]
 
 class Selection:
     """Marks an option that selects blocks by their tags: the pass manager warns where no block has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Marks an option that has an effect only with another one or, where `absent`, only without it: the pass manager
+    warns where it has none."""
+
+    option: str
+    absent: bool = False
 
 
 Selects: TypeAlias = Annotated[TagReqs, Selection()]

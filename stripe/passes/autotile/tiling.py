@@ -78,7 +78,8 @@ class Tiling:
         self.limits = [limit for limit in limits if limit.most]
         self.times, self.depth, self.alignment = None, 1, 1
         self.uses_stencils = False
-        self.core = core_tiles(block, hardware) if options.cost == "cycles" and hardware is not None else None
+        by_core = options.cost == "cycles" and not options.memory
+        self.core = core_tiles(block, hardware) if by_core and hardware is not None else None
         self.beside = 0.0  # bytes of the memory beside those of a tile, for each byte of its results
         if options.memory and hardware is not None:
             unit, memory = find_unit(hardware, block, options.unit), hardware.memory(options.memory)
