@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _UNIT = re.compile(r"([A-Za-z_]\w*)(?:\[\s*(\d+|\*)\s*\])?", re.ASCII)
 
 
+@lru_cache(maxsize=1 << 12)
 def parse_unit(text: str) -> tuple[str, int | None]:
     """The name and number of a unit written `SRAM[3]`; the number is None for `SRAM` and `SRAM[*]`, which mean all.
 
