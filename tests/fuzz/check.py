@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+import numpy as np
+
 from stripe.exec.arith import Array
 from stripe.exec.compare import compare, tolerance_for
 from stripe.exec.compile import CompileOptions, compile_program
@@ -34,10 +36,12 @@ from stripe.pipeline.checks.structure import require_units
 from stripe.pipeline.instrument import InternalFault
 from stripe.pipeline.manager import PassManager
 from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import difference
 from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
 from tests.fuzz.case import Case
 from tests.fuzz.pass_lists import Entry, pass_of, read_entry
 from tests.fuzz.placements import claims_something, corrupted, in_other_orders, refusals
+from tests.fuzz.zeros import in_any_order, signed_zeros
 from tests.support.batch import Arrays, merge, merge_arrays, split_arrays
 
 DATA_SEED = 0
@@ -119,9 +123,9 @@ def check_cases(cases: Sequence[Case], counts: Counts, *, sanitize: bool = False
         if isinstance(found, Failure):
             failures.append(found)
         elif found is not None:
-            good.append(found)
+            good += [found, *_on_zeros(found)]
     failures += check_c(good, sanitize=sanitize)
-    counts.in_c += len(good)
+    counts.in_c += len({id(item.case) for item in good})
     counts.failures.update(failure.group for failure in failures)
     return failures
 
@@ -230,7 +234,22 @@ def compare_engines(checked: Checked, counts: Counts) -> Failure | None:
         return Failure(kind, guilty_pass(checked, by_proof=False), f"{differs}\n{verdict}", case)
     if isinstance(verdict, Different):
         return Failure("proof says different", guilty_pass(checked, by_proof=True), str(verdict), case)
+    zeros = signed_zeros(before) if isinstance(verdict, Equal) and _comparable(before) else None
+    if isinstance(verdict, Equal) and zeros is not None:
+        differs = difference(before, after, zeros, frozenset(verdict.assumptions))
+        if differs:
+            return Failure("wrong but proved", "zeros of both signs", differs, case)
     return None
+
+
+def _on_zeros(checked: Checked) -> list[Checked]:
+    """The program after the passes on zeros of both signs, of which C has to make what the interpreter does."""
+    zeros, after = signed_zeros(checked.before), checked.after
+    if zeros is None or not in_any_order(after):
+        return []
+    with np.errstate(all="ignore"):
+        given = {ref.name: zeros.inputs[ref.name] for ref in after.inputs}
+        return [replace(checked, before=after, inputs=given, expected=interpret(after, given))]
 
 
 def check_machine(checked: Checked, counts: Counts) -> Failure | None:

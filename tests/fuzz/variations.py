@@ -28,8 +28,9 @@ def varied(draw: st.DrawFn, program: Program) -> Program:
     """The program with some of its inputs as constants, some of its outputs as temporaries (at least one stays),
     some views that nothing uses, and some buffers with two names in main.
     """
-    inputs = [ref.name for ref in program.inputs if ref not in program.outputs]
-    outputs = [ref.name for ref in program.outputs if ref not in program.inputs]
+    plain = [ref for ref in program.entry.refinements if ref.layout is None]
+    inputs = [ref.name for ref in program.inputs if ref in plain and ref not in program.outputs]
+    outputs = [ref.name for ref in program.outputs if ref in plain and ref not in program.inputs]
     known = (
         draw(st.sets(st.sampled_from(inputs), min_size=1)) if inputs and draw(st.booleans()) else set[str]()
     )
@@ -44,7 +45,7 @@ def varied(draw: st.DrawFn, program: Program) -> Program:
 @st.composite
 def with_layouts(draw: st.DrawFn, program: Program) -> Program:
     """Some tensors of the user have a physical layout: dimensions in another order and in blocks, with holes where a
-    block is not full. Accesses follow the layout."""
+    block is not full. Accesses follow the layout, and those of what is no input leave the holes alone."""
     for ref in dict.fromkeys((*program.inputs, *program.outputs)):
         if (
             ref.rank
@@ -55,7 +56,7 @@ def with_layouts(draw: st.DrawFn, program: Program) -> Program:
             order = draw(st.permutations(range(ref.rank)))
             blocks = draw(st.dictionaries(st.sampled_from(order), st.integers(2, 5), max_size=2))
             pad = draw(st.sampled_from((None, ref.dtype.numpy().type(3).item())))
-            given = pad if ref not in program.outputs else None
+            given = pad if ref not in program.outputs or ref in program.inputs else None
             layout = PhysicalLayout(IndexMap.blocked(order, blocks), ref.sizes, given)
             program = relaid(program, ref, layout)
     return program

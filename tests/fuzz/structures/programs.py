@@ -2,7 +2,8 @@
 
 Several kernels assign one buffer and merge into it, in turns, with reads between; a main of several points; allocations
 in nested blocks; several names of one buffer, and names of names; updates in place, also of tensors that are input and
-output; kernels with several stores; narrow dtypes; ranges of 10^9 and more, of which constraints leave a few points.
+output; kernels with several stores; narrow dtypes; ranges of 10^9 and more, of which constraints leave a few points;
+specials in loops and on parts; quotients by sums that are zero; parts of a buffer with a view each; tensors in blocks.
 Programs that do what their meaning forbids are drawn again.
 """
 
@@ -34,13 +35,21 @@ from stripe.ir import (
     with_directions,
 )
 from stripe.verify.program import check_program
-from tests.fuzz.structures.draft import KINDS, MERGES, Draft, Scope, Seen
+from tests.fuzz.structures.draft import KINDS, MERGES, Draft, Group, Scope, Seen
 from tests.fuzz.structures.kernels import kernel
 from tests.fuzz.structures.names import twins
 from tests.fuzz.structures.nests import allocations, statements
+from tests.fuzz.structures.packed import packed
+from tests.fuzz.structures.parts import parts
 from tests.fuzz.structures.points import around, in_another_frame, vast
+from tests.fuzz.structures.quotients import quotient
+from tests.fuzz.structures.specials import special
 
 ATTEMPTS = 40
+_GROUPS: tuple[tuple[float, Callable[[Draft, Scope], Group]], ...] = (
+    (0.2, special), (0.12, parts), (0.12, packed), (0.05, quotient),
+)  # fmt: skip
+"""Structures with buffers of their own, and their shares of the programs."""
 
 
 @st.composite
@@ -69,21 +78,46 @@ def is_valid(program: Program) -> bool:
 
 
 def program_of(draft: Draft) -> Program:
-    """Inputs, outputs, temporaries and what main does with them."""
+    """Inputs, outputs, temporaries, structures with buffers of their own, and what main does with them."""
     random = draft.random
+    draft.points = 1 if draft.schedulable else random.choice((1, 1, 1, 2, 3))
+    tensors = _tensors(draft)
+    scope = dict(tensors.seen)
+    local, more = allocations(draft, scope)
+    scope |= local
+    groups = [make for chance, make in _GROUPS if random.random() < chance]
+    if draft.schedulable:
+        groups = [make for make in groups if make is not parts]
+    first, last = random.randint(1, 3), random.randint(2, 3)
+    found = [*statements(draft, scope, first, 0)]
+    for make in groups:
+        group = make(draft, scope)
+        tensors.allocs += group.allocs
+        tensors.views += group.views
+        found += group.statements
+        scope |= group.seen
+    found += [*statements(draft, scope, last, 0), *results(draft, scope)]
+    indices = (Index("t", draft.points),) if draft.points > 1 else ()
+    main = Block("main", indices, (), (*tensors.views, *more), tuple(found), is_main=True)
+    main = varied(draft, main)
+    main = map_statements(main, _as_kernel)
+    main = with_directions(_without_idle(main))
+    used = {ref.source for ref in main.refinements}
+    entry = tuple(ref for ref in tensors.allocs if ref.name in used)
+    return Program(Block("fuzz", (), (), entry, (main,), tags=Tags.of("program")))
+
+
+def _tensors(draft: Draft) -> Group:
+    """Inputs X and Y, temporaries T, U and V, outputs O and P. With a main of several points some have a part for
+    each of them, and others are merged into or read by all."""
+    random, points = draft.random, draft.points
+    group = Group(draft)
     kind = DTYPES[random.choice(KINDS)]
-    points = 1 if draft.schedulable else random.choice((1, 1, 1, 2, 3))
-    rank = {name: random.choice((1, 1, 2)) for name in "XYTUVOP"}
     size = random.choice((2, 3, 4, 5))
-    sizes = {
-        name: tuple(random.choice((size, size, size, 1, 3, 6)) for _ in range(n)) for name, n in rank.items()
-    }
-    allocs: list[Refinement] = []
-    scope: Scope = {}
-    views: list[Refinement] = []
     for name in "XYTUVOP":
+        sizes = tuple(random.choice((size, size, size, 1, 3, 6)) for _ in range(random.choice((1, 1, 2))))
         split = points > 1 and random.random() < 0.75
-        whole = (points, *sizes[name]) if split else sizes[name]
+        whole = (points, *sizes) if split else sizes
         dtype = DTYPES[random.choice(KINDS)] if random.random() < 0.1 else kind
         role = Role.TEMPORARY if name in "TUV" else Role.USER
         ref = Refinement.alloc(name, dtype, whole, role=role)
@@ -94,24 +128,13 @@ def program_of(draft: Draft) -> Program:
         free = split or points == 1
         reads = (free or not merges) and not (draft.schedulable and role is Role.USER and writes)
         seen = Seen(name, dims, dtype, random.choice(MERGES), reads, writes and free, merges)
-        scope[name] = seen
-        allocs.append(ref)
-        views.append(
-            Refinement(name, Direction.INOUT if writes else Direction.IN, name, access, dtype, dims, seen.agg)
-        )
+        group.seen[name] = seen
+        group.allocs.append(ref)
+        direction = Direction.INOUT if writes else Direction.IN
+        group.views.append(Refinement(name, direction, name, access, dtype, dims, seen.agg))
         if not writes or (name in "OP" and not draft.schedulable and random.random() < 0.3):
             draft.defined.add(name)
-    local, more = allocations(draft, scope)
-    scope |= local
-    found = (*statements(draft, scope, random.randint(3, 6), 0), *results(draft, scope))
-    indices = (Index("t", points),) if points > 1 else ()
-    main = Block("main", indices, (), (*views, *more), found, is_main=True)
-    main = varied(draft, main)
-    main = map_statements(main, _as_kernel)
-    main = with_directions(_without_idle(main))
-    used = {ref.source for ref in main.refinements}
-    entry = tuple(ref for ref in allocs if ref.name in used)
-    return Program(Block("fuzz", (), (), entry, (main,), tags=Tags.of("program")))
+    return group
 
 
 def results(draft: Draft, scope: Scope) -> Iterator[Block]:

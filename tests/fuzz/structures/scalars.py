@@ -110,16 +110,18 @@ class Body:
             self.code.append(LoadIndex(name, at + random.randint(-1, 2)))
             operands.append(self.cast(name, dtype))
         if not operands or random.random() < 0.4:
-            name = self.scalar(dtype)
-            number = random.randint(0, 4)
-            self.code.append(Constant(name, float(number) if dtype.is_float else number, dtype))
-            operands.append(name)
+            operands.append(self.constant(random.randint(0, 4), dtype))
         result, *others = operands
         for other in others:
             made = self.scalar(dtype)
             self.code.append(Intrinsic(made, random.choice(OPERATIONS), (result, other)))
             result = made
         return result
+
+    def constant(self, number: bool | int | float, dtype: DType) -> str:
+        made = self.scalar(dtype)
+        self.code.append(Constant(made, float(number) if dtype.is_float else number, dtype))
+        return made
 
     def cast(self, name: str, dtype: DType) -> str:
         made = self.scalar(dtype)
