@@ -105,7 +105,10 @@ def specials() -> list[Sample]:
             want[row] += update
     built = load("c/scatter")
     inputs = {"E": updates, "I": rows, "V": np.zeros(4, np.int32)}
-    return [*found, Sample("scatter", built, inputs, {"O": want}), generator()]
+    found += [Sample("scatter", built, inputs, {"O": want}), generator()]
+    single = {"E": np.array([5, 7], np.int32), "I": np.array([2, -1], np.int8)}
+    expected = {"S": np.array([0, 0, 5, 0, 0, 0], np.int32), "G": np.array([7, 5], np.int32)}
+    return [*found, Sample("single elements", load("c/single_elements"), single, expected)]
 
 
 def generator() -> Sample:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from math import prod
 
 from stripe.emit.c.intrinsics import cast, merge
@@ -27,7 +28,7 @@ def emit_special(special: Special, outputs: Sequence[Area], inputs: Sequence[Are
 def _gather(out: Area, data: Area, index: Area, writer: Writer) -> None:
     """out[i…, j…] = data[clamp(index[i…]), j…]"""
     rank = len(index.sizes)
-    with writer.box(out.sizes) as at:
+    with _elements(out.sizes, writer) as at:
         row = _row(index, at[:rank], writer)
         clamped = writer.let_index("row", f"{writer.helpers.need('clamp')}({row}, {data.sizes[0] - 1})")
         value = _load("value", data, (Affine.var(clamped), *at[rank:]), writer)
@@ -41,7 +42,7 @@ def _scatter(out: Area, updates: Area, index: Area, writer: Writer) -> None:
     with writer.box(out.sizes) as at:
         element = writer.element(out, at, write=True)
         writer.line(f"{element} = {writer.memory_literal(0, dtype)};")
-    with writer.box(updates.sizes) as at:
+    with _elements(updates.sizes, writer) as at:
         row = writer.let_index("row", _row(index, at[:rank], writer))
         with writer.function.braces(f"if ({row} >= 0 && {row} < {out.sizes[0]})"):
             place = (Affine.var(row), *at[rank:])
@@ -72,6 +73,15 @@ def _prng_step(state: Area, value: Area, start: Area, writer: Writer) -> None:
         for row, name in enumerate(words):
             element = writer.element(state, (Affine(row), Affine.var(column)), write=True)
             line(f"{element} = {writer.stored(name, u32)};")
+
+
+@contextmanager
+def _elements(sizes: Sequence[int], writer: Writer) -> Generator[tuple[Affine, ...]]:
+    """Loops over all elements, or a scope for the variables of the only one."""
+    with ExitStack() as stack:
+        if prod(sizes) == 1:
+            stack.enter_context(writer.function.braces(""))
+        yield stack.enter_context(writer.box(sizes))
 
 
 def _row(index: Area, at: tuple[Affine, ...], writer: Writer) -> str:
