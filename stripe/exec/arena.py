@@ -23,7 +23,7 @@ from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.frame import Frame
 from stripe.exec.lanes import LaneValue, evaluate
-from stripe.exec.layout import element_view, to_flat
+from stripe.exec.layout import element_view, holes, to_flat
 from stripe.exec.memory import Memory
 from stripe.exec.storage import INITIAL, Gathered, RunBuffer, Selection
 from stripe.ir import Affine, Agg, Block, Location, Nest, Program, Refinement, nest_at, walk
@@ -109,6 +109,9 @@ class PlacedBuffer(RunBuffer):
         value = np.asarray(self.agg.identity(self.ref.dtype) if initial is None else initial)
         self.whole.write(self.data, value.astype(self.ref.dtype.numpy()))
         self.mark(self.whole, INITIAL)
+        if initial is not None and self.ref.has_undefined_holes and self.ref.layout is not None:
+            for plane in self._planes():
+                self.whole.view(plane)[holes(self.ref.sizes, self.ref.layout)] = 0
 
     def touch(self) -> None:
         if not self.started:

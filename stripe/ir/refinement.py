@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from math import prod
 
 from stripe.ir.affine import Affine
 from stripe.ir.dtypes import DType
@@ -211,6 +212,12 @@ class Refinement(Printable):
     def logical_sizes(self) -> tuple[int, ...]:
         """The sizes of the tensor as its caller sees it."""
         return self.sizes if self.layout is None else self.layout.sizes
+
+    @property
+    def has_undefined_holes(self) -> bool:
+        """Whether the allocation of a tensor of the caller has elements that hold no logical one, and no pad."""
+        layout = self.layout
+        return layout is not None and layout.pad is None and self.elements > prod(layout.sizes)
 
     @property
     def strides(self) -> tuple[int, ...]:

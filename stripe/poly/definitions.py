@@ -32,6 +32,6 @@ class DefinedElements:
         runs."""
         found = self.writes.get(ref.name, ())
         if ref.name in self.given:
-            return False
+            return ref.has_undefined_holes
         earlier = [access for access in found if before is None or access.path[2] < before]
         return not untouched(ref.sizes, earlier).is_empty

@@ -80,7 +80,8 @@ def _is_whole(nest: Nest, buffer: Buffer) -> bool:
     ref = owner.block.ref(buffer.name)
     writes = [part for part in through_view(owner, buffer.name) if part.is_write]
     before = [part for part in writes if _precedes(part.nest, nest)]
-    return (ref.is_kept and not writes) or untouched(ref.sizes, before).is_empty
+    given = ref.is_kept and not writes and not ref.has_undefined_holes
+    return given or untouched(ref.sizes, before).is_empty
 
 
 def _precedes(first: Nest, second: Nest) -> bool:

@@ -97,6 +97,12 @@ def test_a_sum_begins_at_zero_when_it_is_first_used() -> None:
     assert interpret(built, DATA)["O"].tolist() == [36]
 
 
+def test_holes_of_a_tensor_at_an_address_are_undefined() -> None:
+    built = load("exec/arenas/hole_at_an_address")
+    with pytest.raises(ExecutionError, match=r"reads 'X'\[1, 1\], which is unwritten"):
+        interpret(built, {"X": np.arange(3, dtype=np.float32)})
+
+
 @pytest.mark.parametrize("checks", [True, False])
 def test_banks_and_buffers_of_a_tile(checks: bool) -> None:
     """X spreads over two banks; each tile has a buffer in the unit of its number, at one address."""

@@ -280,12 +280,11 @@ class Layout(Pass):
                 return Refusal(f"its holes hold {pad} already")
             pad = value
         layout = PhysicalLayout(found, ref.logical_sizes, pad)
-        old = ref.layout
         if ref.role is Role.USER and self.interface:
             fault = layout_fault(layout, packing.sizes(ref.sizes), ref.dtype)
             if fault is not None:
                 return Refusal(f"no tensor of the user may have it: {fault}")
-        elif old is not None and old.pad is None and prod(ref.sizes) > prod(old.sizes):
+        elif ref.has_undefined_holes:
             return Refusal("a copy would read the holes of the layout that it has, which are undefined")
         return packing, layout
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from stripe.ir import Agg, Block, Nest, Refinement
+from stripe.ir import Agg, Block, Nest, Refinement, block_at
 from stripe.poly import Access, Points, box_points, elements, pieces, through_view
 from stripe.rewrite.cached import assigned_before, begins_inside
 from stripe.rewrite.regions import EVERYTHING, Region
@@ -36,14 +36,14 @@ class WrittenElements:
         return frozenset(name for name in refs if all(a.agg is Agg.ASSIGN for a in self._of(name)))
 
     def regions(self, name: str, number: int, stay: Collection[int]) -> list[Region]:
-        """The part of a buffer to move when statement `number` has run: all of it where no statement writes; of an
-        unread buffer the elements that the statements of a `stay` write; of a fresh buffer the elements written so far;
-        else the elements that statements touch."""
+        """The part of a buffer to move when statement `number` has run: all of it where no statement writes (of one
+        with undefined holes the elements read); of an unread buffer the elements that the statements of a `stay` write;
+        of a fresh buffer the elements written so far; else the elements that statements touch."""
         found, ref, depth = self._of(name), self._nest.block.ref(name), len(self._nest.path)
         if stay and name in self.unread():
             return _regions(ref, _part(ref, [access for access in found if access.path[depth] in stay]))
         if not any(access.is_write for access in found):
-            return [EVERYTHING]
+            return _regions(ref, _part(ref, found)) if self._has_undefined_holes(name) else [EVERYTHING]
         return _regions(ref, self._until(ref, number) if name in self._fresh else _part(ref, found))
 
     def obstacle(self) -> str | None:
@@ -82,6 +82,10 @@ class WrittenElements:
         if key not in self._written:
             self._written[key] = _part(ref, writes)
         return self._written[key]
+
+    def _has_undefined_holes(self, name: str) -> bool:
+        buffer = self._nest.views[name].buffer
+        return block_at(self._nest.blocks[0], buffer.path).ref(buffer.name).has_undefined_holes
 
     def _of(self, name: str) -> tuple[Access, ...]:
         if name not in self._accesses:
