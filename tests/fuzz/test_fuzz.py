@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stripe.ir import Store, aggregations, walk
+from stripe.ir import Intrinsic, Special, Store, aggregations, walk
 from stripe.passes.registry import pass_names
 from stripe.tile import compile_tile
 from tests.fuzz.__main__ import draw_cases, draw_many, replay
@@ -37,12 +37,23 @@ def test_the_structures_are_drawn() -> None:
         main = program.main
         sources = [ref.source for ref in main.refinements if ref.source]
         aggs = aggregations(program.entry)
+        found |= (
+            {"a packed input that is output"}
+            if any(ref.layout and ref in program.outputs for ref in program.inputs)
+            else set()
+        )
         found |= {"a main of several points"} if main.points > 1 else set()
         found |= {"a buffer of main"} if main.allocs else set()
         found |= {"two names of a buffer in main"} if len(set(sources)) < len(sources) else set()
         found |= {"an input that is output"} if set(program.inputs) & set(program.outputs) else set()
         found |= {"assigned and merged"} if any(len(each) > 1 for each in aggs.values()) else set()
         for path, block in walk(main):
+            found |= {s.op for s in block.statements if isinstance(s, Special | Intrinsic)}
+            found |= (
+                {"a special in a loop"}
+                if block.indices and any(isinstance(s, Special) for s in block.statements)
+                else set()
+            )
             stores = [s.ref for s in block.statements if isinstance(s, Store)]
             views = [ref.source for ref in block.refinements if ref.source]
             deep = len(path) > 2
@@ -54,6 +65,7 @@ def test_the_structures_are_drawn() -> None:
     assert found >= {
         "a main of several points", "a buffer of main", "two names of a buffer in main", "an input that is output",
         "assigned and merged", "several stores", "two names of a name", "a buffer of an inner block", "a vast range",
+        "gather", "scatter", "prng_step", "a special in a loop", "a packed input that is output", "div",
         "i8", "u8", "i16", "fp16",
     }  # fmt: skip
 
