@@ -122,6 +122,8 @@ class _Interpreter:
         self.variation = variation
         self.merged: dict[int, frozenset[Agg]] = {}
         """Where numbers vary, the aggregations of each buffer that lives, by its identity."""
+        self.infinite: set[int] = set()
+        """Where numbers vary, the buffers into which an infinity or NaN was stored."""
 
     def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Executes the entry and takes the outputs out of its buffers."""
@@ -133,9 +135,10 @@ class _Interpreter:
         found = {ref.name: _read_output(frame.views[ref.name]) for ref in self.program.outputs}
         if self.variation is not None:
             for ref in self.program.outputs:
-                aggs = self.merged[id(frame.views[ref.name].buffer)]
-                if ref.dtype.is_float and aggs:
-                    found[ref.name] = self.variation.merged(found[ref.name], ref.dtype, aggs)
+                buffer = id(frame.views[ref.name].buffer)
+                if ref.dtype.is_float and (aggs := self.merged[buffer]):
+                    finite = np.asarray(buffer not in self.infinite)
+                    found[ref.name] = self.variation.merged(found[ref.name], ref.dtype, aggs, finite=finite)
         return found
 
     def _allocate(self, frame: Frame, ref: Refinement, initial: Array | None) -> None:
@@ -146,6 +149,7 @@ class _Interpreter:
         if self.variation is not None:
             found = aggregations(frame.block, (ref.name,)).get(ref.name, ())
             self.merged[id(buffer)] = frozenset(found) - {Agg.ASSIGN}
+            self.infinite.discard(id(buffer))
 
     def _run_block(self, block: Block, path: Path, outer: Frame) -> None:
         plan = self.plans[path]
@@ -178,6 +182,8 @@ class _Interpreter:
                     self._run_block(statement, (*frame.path, number), frame)
                 case Store(ref, value):
                     store(frame, frame.views[ref], scalars[value][0], writer)
+                    if self.variation is not None and not _finite(scalars[value][0]).all():
+                        self.infinite.add(id(frame.views[ref].buffer))
                 case Special():
                     run_special(frame, statement, writer)
                     self._copy_merged(frame, statement)
@@ -190,10 +196,12 @@ class _Interpreter:
     def _copy_merged(self, frame: Frame, special: Special) -> None:
         """Results of a special hold what its operands were merged of."""
         if self.variation is not None:
-            given = (self.merged[id(frame.views[name].buffer)] for name in special.inputs)
-            aggs = frozenset[Agg]().union(*given)
+            given = [id(frame.views[name].buffer) for name in special.inputs]
+            aggs = frozenset[Agg]().union(*(self.merged[buffer] for buffer in given))
             for name in special.outputs:
-                self.merged[id(frame.views[name].buffer)] |= aggs
+                buffer = id(frame.views[name].buffer)
+                self.merged[buffer] |= aggs
+                self.infinite |= set() if self.infinite.isdisjoint(given) else {buffer}
 
     def _varied(
         self, frame: Frame, statement: Statement, scalars: Scalars, found: tuple[Array, DType]
@@ -204,14 +212,22 @@ class _Interpreter:
             return found
         match statement:
             case Load(_, ref):
-                aggs = self.merged[id(frame.views[ref].buffer)]
+                buffer = id(frame.views[ref].buffer)
+                aggs, finite = self.merged[buffer], np.asarray(buffer not in self.infinite)
             case Intrinsic(_, "mul", names, _):
                 return self.variation.product(value, [scalars[name][0] for name in names]), dtype
-            case Intrinsic(_, "add" | "min" | "max" as op, _, _):
+            case Intrinsic(_, "add" | "min" | "max" as op, names, _):
                 aggs = frozenset((Agg(op),))
+                first, *others = (_finite(scalars[name][0]) for name in names)
+                finite = np.logical_and(first, *others)
             case _:
                 return found
-        return (self.variation.merged(value, dtype, aggs) if aggs else value), dtype
+        return (self.variation.merged(value, dtype, aggs, finite=finite) if aggs else value), dtype
+
+
+def _finite(value: Array) -> Array:
+    """The mask of the elements that are no infinities and no NaN."""
+    return np.isfinite(value.astype(np.float64))
 
 
 def _define(

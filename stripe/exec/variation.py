@@ -11,9 +11,11 @@ from stripe.ir import Agg, DType
 class Variation:
     """Changes of numbers in a run, all of them floats. This one changes none."""
 
-    def merged(self, value: Array, dtype: DType, aggs: Collection[Agg]) -> Array:
-        """In place of `value`, which was merged by `aggs`, or is the result of one operation of that name."""
-        del dtype, aggs
+    def merged(self, value: Array, dtype: DType, aggs: Collection[Agg], *, finite: Array) -> Array:
+        """In place of `value`, which was merged by `aggs`, or is the result of one operation of that name. `finite` has
+        the elements that are merged of finite numbers alone: infinities and NaN there come from an overflow.
+        """
+        del dtype, aggs, finite
         return value
 
     def product(self, value: Array, factors: Sequence[Array]) -> Array:

@@ -166,3 +166,7 @@ def test_neither_a_proof_nor_a_run_is_no_reason_to_accept() -> None:
     found = accept(UNKNOWN, Policy(), JointRun(0, not_run="not run: too large, some 300000000 points"))
     assert (found.answer, found.accepted) == ("unknown", False)
     assert accept(UNKNOWN, Policy(), JointRun(9)).accepted
+    assert accept(UNKNOWN, Policy(), JointRun(2, allowed=("seed 0",))).accepted
+    found = accept(UNKNOWN, Policy(), JointRun(2, allowed=("seed 0", "seed 1")))
+    assert not found.accepted
+    assert "agree on none" in found.text

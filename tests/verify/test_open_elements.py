@@ -57,3 +57,18 @@ def test_no_run_confirms_what_an_assumption_allows(flag: Assumption) -> None:
 )
 def test_other_differences_count_beside_open_elements(before: Program, after: Program) -> None:
     assert run_on_all(before, after, ALL).failed
+
+
+@pytest.mark.parametrize("number", ["div($zero, $zero)", "div($one, $zero)"])
+@pytest.mark.parametrize(
+    "merges", [(), (("T[i]:add fp32", "T[i]:assign fp32"), ("T = store($A)", "$B = add($A, $n)"))]
+)
+def test_infinities_and_nan_are_open_only_where_they_come_from_an_overflow(
+    number: str, merges: tuple[tuple[str, str], ...]
+) -> None:
+    """A sum with NaN is NaN in any order."""
+    stored = (("T = store($n)", "T = store($B)"),) if merges else ()
+    before = program("sum_of_two", *merges, *stored)
+    after = program("sum_of_two", ("add($A, $zero)", number), *merges, *stored)
+    for first, second in ((before, after), (after, before)):
+        assert run_on_all(first, second, ALL).failed

@@ -41,7 +41,7 @@ def accept(verdict: Verdict, policy: Policy, run: JointRun | None = None, mispla
             answer, text = "not proved", f"not proved: {text.removeprefix('error: ')}"
         case Unknown():
             answer = "unknown"
-            accepted = not policy.unknown_fails and (run is None or not run.not_run)
+            accepted = not policy.unknown_fails and (run is None or run.agrees)
     lines = [text]
     if run is not None:
         agrees = ", which does not confirm the difference" if answer == "not proved" and run.sets else ""

@@ -85,11 +85,18 @@ class JointRun:
     allowed: tuple[str, ...] = ()
     not_run: str = ""
 
+    @property
+    def agrees(self) -> bool:
+        """Whether both programs ran, and agree on some data set in all elements."""
+        return not self.not_run and not self.failed and len(self.allowed) < self.sets
+
     def __str__(self) -> str:
         if self.not_run:
             return self.not_run
         if self.failed:
             return f"ran both programs on {self.sets} data sets: they differ\n{self.failed}"
+        if not self.agrees:
+            return f"ran both programs on {self.sets} data sets: they agree on none, in what assumptions leave open"
         but = f", but on {' and '.join(self.allowed)}" if self.allowed else ""
         return f"ran both programs on {self.sets} data sets: they agree{but}"
 

@@ -34,7 +34,7 @@ class _Signs(Variation):
     draw: np.random.Generator | float
 
     @override
-    def merged(self, value: Array, dtype: DType, aggs: Collection[Agg]) -> Array:
+    def merged(self, value: Array, dtype: DType, aggs: Collection[Agg], *, finite: Array) -> Array:
         if not any(agg in aggs for agg in (Agg.ADD, Agg.MIN, Agg.MAX)):
             return value
         negative = (
@@ -54,14 +54,14 @@ class _Roundings(Variation):
     direction: int
 
     @override
-    def merged(self, value: Array, dtype: DType, aggs: Collection[Agg]) -> Array:
+    def merged(self, value: Array, dtype: DType, aggs: Collection[Agg], *, finite: Array) -> Array:
         if Agg.ADD not in aggs and Agg.MUL not in aggs:
             return value
         wide: Floats = value.astype(np.float64)
-        finite = np.isfinite(wide)
-        most = float(np.abs(wide[finite]).max(initial=0.0))
+        is_number = np.isfinite(wide)
+        most = float(np.abs(wide[is_number]).max(initial=0.0))
         step = self.direction * _ROUNDINGS * 2.0**-dtype.mantissa * most
-        return np.where(finite, wide + step, most).astype(value.dtype)
+        return np.where(is_number, wide + step, np.where(finite, most, wide)).astype(value.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,33 @@ def _variations(
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The least and the largest value of each element of an output over all variations of a run. NaN is any value."""
+    """The least and the largest value of each element of an output over all variations of a run. An element that is NaN
+    in some of them may be anything, one that is NaN in all of them is nothing else.
+    """
 
     low: Floats
     high: Floats
+    some_nan: Array
+    all_nan: Array
+
+    @staticmethod
+    def of(values: Floats) -> ValueRange:
+        """The ranges of values whose first dimension counts runs."""
+        nan = np.isnan(values)
+        low, high = (np.where(nan, end, values) for end in (-np.inf, np.inf))
+        some, every = (np.asarray(nans) for nans in (nan.any(axis=0), nan.all(axis=0)))
+        return ValueRange(low.min(axis=0), high.max(axis=0), some, every)
 
     def meets(self, other: ValueRange) -> Array:
-        """The mask of the elements that are open in one of two runs, and may have one value in both."""
-        is_open = (self.low < self.high) | (other.low < other.high)
-        return np.asarray(is_open & (self.low <= other.high) & (other.low <= self.high))
+        """The mask of the elements that are open in one of two runs, and may have one value in both. An element is open
+        if variations change it.
+        """
+        is_open = np.zeros(self.low.shape, np.bool_)
+        shared = (self.low <= other.high) & (other.low <= self.high)
+        for one, two in ((self, other), (other, self)):
+            is_open |= (one.low < one.high) & ~one.all_nan
+            shared &= ~one.all_nan | two.some_nan
+        return np.asarray(is_open & shared)
 
 
 def value_ranges(
@@ -119,8 +137,5 @@ def value_ranges(
     found: dict[str, ValueRange] = {}
     for name in results:
         values: Floats = np.stack([run[name].astype(np.float64) for run in runs])
-        unknown = np.isnan(values)
-        found[name] = ValueRange(
-            np.where(unknown, -np.inf, values).min(axis=0), np.where(unknown, np.inf, values).max(axis=0)
-        )
+        found[name] = ValueRange.of(values)
     return found
