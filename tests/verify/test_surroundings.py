@@ -270,6 +270,7 @@ def test_an_operand_of_a_special_that_agrees_in_part() -> None:
 
 BEHIND = """
     0: #kernel block [i:4] ( // some
+        {constraint}
         in A[i] {dtype}(1:1)
         out T[i]:{agg} {dtype}(1:1)
     ) {{
@@ -285,10 +286,10 @@ BEHIND = """
     }}"""
 
 
-def behind(agg: str, dtype: str = "i32") -> Program:
+def behind(agg: str, dtype: str = "i32", constraint: str = "3 - i >= 0") -> Program:
     """Half of T gets a contribution each; the other half is the identity of the merge, and merged on."""
     tensors = f"in A {dtype}(4)\nout O {dtype}(8)\ntmp T {dtype}(8)"
-    return build(tensors, BEHIND.format(agg=agg, dtype=dtype))
+    return build(tensors, BEHIND.format(agg=agg, dtype=dtype, constraint=constraint))
 
 
 def test_elements_without_a_contribution_are_the_identity() -> None:
@@ -308,3 +309,24 @@ def test_a_constant_that_is_written_in_part() -> None:
     )
     assert prove_equal(first, first) == Equal()
     assert not isinstance(prove_equal(first, second), Equal)
+
+
+def test_a_constant_and_merges_that_no_point_makes() -> None:
+    """Both programs write nothing, and what is there differs."""
+    merged = behind("add", constraint="-1 - i >= 0")
+    _, reader = merged.main.blocks
+    refs = tuple(ref for ref in merged.main.refinements if ref.name != "A")
+    main = replace(merged.main, refinements=refs, statements=(reader,))
+    given = with_role(replace(merged, entry=replace(merged.entry, statements=(main,))), "T", Role.CONSTANT)
+    data = np.full(8, 5, np.int32).tobytes()
+    constant = replace(given, constants=(ConstantBuffer("T", DTYPES["i32"], (8,), data),))
+    for before, after in ((constant, merged), (merged, constant)):
+        assert not isinstance(prove_equal(before, after), Equal)
+
+
+def test_a_constant_in_place_of_what_nothing_writes() -> None:
+    """It is read at no point of either program."""
+    never = SCALED.format(number=0).replace("in A", "-1 - i >= 0\n        in A")
+    copied = KEPT.format(number=1, first=0, count=4, views="in A[i] fp32(1:1)", source="A")
+    before = build("in A 4\ntmp O 4\ntmp W 4\nout X 4", never + copied)
+    assert isinstance(prove_equal(before, with_constant(before, [1, 2, 3, 4])), Equal)

@@ -89,7 +89,7 @@ def _part(program: Program, name: str) -> Program | None:
             kept.insert(0, position)
             wanted |= {sources[view] for view in reads_of(statement)}
             scalars.update(scalars_used(statement))
-    if any(program.entry.ref(buffer).role is Role.USER for buffer in wanted if buffer):
+    if not kept or any(program.entry.ref(buffer).role is Role.USER for buffer in wanted if buffer):
         return None
     main = keep_statements(main, kept)
     used = {view for s in main.statements for view in (*reads_of(s), *writes_of(s))}
