@@ -12,8 +12,8 @@ from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Diagnostic, Location, Nest, Refinement, walk
 from stripe.ir.check.diagnostic import Part
 from stripe.ir.uses import uses_by_name
-from stripe.verify.machine.interference import Placed
-from stripe.verify.machine.units import allocation
+from stripe.verify.machine.interference import Placed, closure, is_in
+from stripe.verify.machine.units import Place, allocation
 
 
 def check_registers(entry: Block, hardware: HardwareModel) -> list[Diagnostic]:
@@ -33,23 +33,24 @@ def check_registers(entry: Block, hardware: HardwareModel) -> list[Diagnostic]:
                 ]
         outermost = nest.outer is not None and nest.outer.block.is_main
         for file in sorted(files) if outermost or nest.block.location else ():
-            room, held = _room(nest, file, hardware), _held(nest.block, file, nest.block.location)
+            room, held = _room(nest, file, hardware), _held(nest, file, _unit(nest))
             if room is not None and held > room:
                 message = f"it holds {held} bytes in {file} at one time, which has {room}"
                 found.append(Diagnostic(message, nest.path, nest.block.name, "tile more finely"))
     return found
 
 
-def _unit(nest: Nest) -> Location:
+def _unit(nest: Nest) -> Place:
     """The unit on which the innermost block runs, over the names of the nest; nowhere where no block has a location."""
     around: Nest | None = nest
     while around is not None and not around.block.location:
         around = around.outer
-    return Location() if around is None else around.block.location.subs(around.local)
+    location = Location() if around is None else around.block.location.subs(around.local)
+    return Place(location, nest.domain)
 
 
 def _wrong_allocation(nest: Nest, ref: Refinement, hardware: HardwareModel) -> Iterator[tuple[str, str]]:
-    file, runs = ref.location.name, _unit(nest).name
+    file, runs = ref.location.name, _unit(nest).location.name
     owners = {
         name: unit
         for name, unit in hardware.exec_units.items()
@@ -74,7 +75,7 @@ def _wrong_allocation(nest: Nest, ref: Refinement, hardware: HardwareModel) -> I
 
 def _wrong_view(nest: Nest, ref: Refinement) -> Iterator[tuple[str, str]]:
     holder, _ = allocation(nest, ref)
-    mine, theirs = _unit(nest), _unit(holder)
+    mine, theirs = _unit(nest).location, _unit(holder).location
     if mine and mine != theirs:
         owner = f"those of {theirs}" if theirs else "those of no unit"
         message = f"'{ref.name}' is used on {mine}, and its registers are {owner}"
@@ -84,7 +85,7 @@ def _wrong_view(nest: Nest, ref: Refinement) -> Iterator[tuple[str, str]]:
 def _room(nest: Nest, file: str, hardware: HardwareModel) -> int | None:
     """Bytes of the registers of a lane of the unit that runs the block, of the largest that it may be; None where the
     model does not say."""
-    runs = _unit(nest).name
+    runs = _unit(nest).location.name
     sizes = [
         unit.register_file_bytes
         for name, unit in hardware.exec_units.items()
@@ -93,19 +94,33 @@ def _room(nest: Nest, file: str, hardware: HardwareModel) -> int | None:
     return max((size for size in sizes if size is not None), default=None) if None not in sizes else None
 
 
-def _held(block: Block, file: str, unit: Location) -> int:
-    """Bytes of registers that buffers of a block and of the blocks inside on its unit take at one time, in a lane."""
-    uses, most = uses_by_name(block), 0
-    spans = [
-        (min(numbers), max(numbers), _lane_bytes(ref))
-        for ref in block.allocs
-        if ref.location.name == file and (numbers := uses.get(ref.name))
-    ]
-    for number, statement in enumerate(block.statements):
-        here = isinstance(statement, Block) and statement.location in (Location(), unit)
-        inside = _held(statement, file, unit) if isinstance(statement, Block) and here else 0
-        most = max(most, inside + sum(size for first, last, size in spans if first <= number <= last))
+def _held(nest: Nest, file: str, unit: Place) -> int:
+    """Bytes of registers that buffers of a block and of the blocks inside take at one time, in a lane: of all blocks
+    that may run on its unit."""
+    block, uses, most = nest.block, uses_by_name(nest.block), 0
+    own = [ref for ref in block.allocs if ref.location.name == file and uses.get(ref.name)]
+    if own and not _may_be_one(_unit(nest), unit):
+        own = []
+    order = (
+        closure(block) if block.is_main else [(1 << number) - 1 for number in range(len(block.statements))]
+    )
+    inside = {number: _held(child, file, unit) for number, child in nest.children()}
+    for number in range(len(block.statements)):
+        alive = (
+            ref
+            for ref in own
+            if not all(is_in(use, order[number]) for use in uses[ref.name])
+            and not all(is_in(number, order[use]) for use in uses[ref.name])
+        )
+        most = max(most, inside.get(number, 0) + sum(map(_lane_bytes, alive)))
     return most
+
+
+def _may_be_one(first: Place, second: Place) -> bool:
+    """Whether two blocks may run on one unit. A block without a location may run on any."""
+    if not first.location or not second.location or first.location == second.location:
+        return True
+    return first.shares_unit(second)
 
 
 def _lane_bytes(ref: Refinement) -> int:
