@@ -25,7 +25,7 @@ from stripe.verify.interface import moved_tensor
 from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal, prove_pads
 from stripe.verify.proof.witness import Different, Equal
-from tests.support.programs import PROGRAMS, checked, load, source
+from tests.support.programs import PROGRAMS, build, checked, load, source
 
 PACKED = source("verify/interface/packed")
 """B = A + A for 2x10 elements, both in blocks of four and padded with zeros, without a test in the loop."""
@@ -140,6 +140,25 @@ def test_a_pad_is_owed_for_outputs() -> None:
     for run in (lambda: interpret(wrong, given), lambda: compile_program(wrong).run(given)):
         with pytest.raises(ExecutionError, match=r"ends with 0.0 in the hole \[0, 2, 2\]"):
             run()
+
+
+FLAT = """
+    0: #kernel block [n:2, c:10] ( // twice
+        in A[n, c] fp32(1:10, 1:1)
+        out B[10*n + c]:assign fp32(1:1)
+    ) {
+      0: $a = load(A)
+      1: $b = add($a, $a)
+      2: B = store($b)
+    }"""
+
+
+def test_an_output_of_another_rank_owes_no_pad() -> None:
+    flat = build("in A 2 10\nout B 20", FLAT)
+    for before, after in ((flat, checked(PACKED)), (checked(PACKED), flat)):
+        found = prove_equal(before, after)
+        assert isinstance(found, Different)
+        assert found.witness.message == "the output changed"
 
 
 def test_a_hole_without_a_pad_is_not_read() -> None:

@@ -58,10 +58,7 @@ def check_placement(program: Program, hardware: HardwareModel | None = None) -> 
     placed = _placed(program, list(Nest.root(program.entry).walk()))
     found = [*_check_interference(program, placed), *check_side_by_side(placed, _registers(hardware))]
     for buffer in placed:
-        size = buffer.ref.dtype.bytes
-        if buffer.begin % size:
-            message = f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {size}"
-            found.append(buffer.wrong(message, "align it"))
+        found += _check_address(buffer, hardware)
         found += _check_copies(buffer)
     if hardware is not None:
         found += _check_capacity(placed, hardware)
@@ -227,6 +224,25 @@ def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[
 
 def _registers(hardware: HardwareModel | None) -> frozenset[str]:
     return frozenset() if hardware is None else hardware.register_files - hardware.mem_units.keys()
+
+
+def _check_address(buffer: Placed, hardware: HardwareModel | None) -> Iterator[Diagnostic]:
+    """The address of a buffer is a multiple of the size of its elements, and of what its memory demands. A cache has no
+    addresses."""
+    size, name = buffer.ref.dtype.bytes, buffer.ref.location.name
+    memory = hardware.mem_units.get(name) if hardware is not None else None
+    if buffer.begin % size:
+        message = f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {size}"
+        yield buffer.wrong(message, "align it")
+    elif memory is not None and buffer.begin % memory.alignment:
+        message = (
+            f"'{buffer.ref.name}' lies at byte {buffer.begin}, and {name} has multiples of {memory.alignment}"
+        )
+        yield buffer.wrong(message, "align it")
+    if hardware is not None and memory is not None and memory.is_cache:
+        explicit = [other for other, each in hardware.mem_units.items() if not each.is_cache]
+        message = f"'{buffer.ref.name}' has an address in {name}, which is a cache"
+        yield buffer.wrong(message, f"memories with addresses are {', '.join(explicit)}")
 
 
 def _check_copies(buffer: Placed) -> Iterator[Diagnostic]:
