@@ -88,18 +88,19 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         stream.write(data)
 
 
-def check_folder(path: str | os.PathLike[str], mark: str) -> Path:
+def check_folder(path: str | os.PathLike[str], mark: str, signature: str = "") -> Path:
     """The folder to write, with links followed: a new one, an empty one, or that of an earlier run, known by the file
-    `mark`. Raises ConfigError for others.
+    `mark` with `signature` in its first line. Raises ConfigError for others.
     """
     name = os.fspath(path)
     try:
         target = Path(os.path.realpath(name))
         if target.exists() and not target.is_dir():
             raise ConfigError("this is a file", path=name, hint="name a folder for the output")
-        if target.is_dir() and not (target / mark).is_file() and any(target.iterdir()):
+        if target.is_dir() and not _is_signed(target / mark, signature) and any(target.iterdir()):
             hint = "name an empty folder, or the folder of an earlier run"
-            raise ConfigError(f"this folder is not empty, and has no '{mark}'", path=name, hint=hint)
+            by = f" of {signature}" if signature else ""
+            raise ConfigError(f"this folder is not empty, and has no '{mark}'{by}", path=name, hint=hint)
         if not target.parent.is_dir():
             raise ConfigError(f"there is no folder '{target.parent}'", path=name, hint="make it first")
     except OSError as error:
@@ -109,15 +110,29 @@ def check_folder(path: str | os.PathLike[str], mark: str) -> Path:
     return target
 
 
+def _is_signed(mark: Path, signature: str) -> bool:
+    if not mark.is_file():
+        return False
+    with mark.open("rb") as stream:
+        return signature.encode() in stream.readline(_LONGEST_LINE)
+
+
+_LONGEST_LINE = 1 << 16
+
+
 def write_folder(
-    path: str | os.PathLike[str], files: Mapping[str, bytes], mark: str, owned: Collection[str] = ()
+    path: str | os.PathLike[str],
+    files: Mapping[str, bytes],
+    mark: str,
+    owned: Collection[str] = (),
+    signature: str = "",
 ) -> None:
     """Writes a folder of files, whole or not at all. In the folder of an earlier run, files that the patterns `owned`
     match and the new ones lack go; others stay. Raises ConfigError.
     """
     import tempfile
 
-    target = check_folder(path, mark)
+    target = check_folder(path, mark, signature)
     try:
         new = not target.is_dir()
         with tempfile.TemporaryDirectory(

@@ -170,9 +170,9 @@ def write_folder(
     if not isinstance(found, FolderTarget):
         hint = f"stripe.translate(program, {target!r}) gives it"
         raise ConfigError(f"the target '{found.target_name}' is a text", hint=hint)
-    output.check_folder(folder, found.mark)
+    output.check_folder(folder, found.mark, found.signature)
     sound = sound_for(program, verify, unchecked=found.unchecked)
-    output.write_folder(folder, found.files(sound), found.mark, found.owned)
+    output.write_folder(folder, found.files(sound), found.mark, found.owned, found.signature)
 
 
 def sound_for(program: Program, verify: VerifyCode, *, unchecked: bool) -> Program:

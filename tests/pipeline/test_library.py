@@ -333,6 +333,11 @@ def test_the_folder_is_written_whole_or_not_at_all(tmp_path: Path, capsys: Captu
     assert opt([source, "--emit", "library", "-o", str(tmp_path / "full")]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
+    for name in ("net.h", "net_kernels_7.c", "Makefile"):
+        (tmp_path / "full" / name).write_text("of somebody else")
+    assert opt([source, "--emit", "library", "-o", str(tmp_path / "full")]) == 2
+    assert "has no 'net.h' of a library by stripe-opt" in capsys.readouterr().err
+    assert all("somebody" in (tmp_path / "full" / name).read_text() for name in ("net.h", "net_kernels_7.c"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "net"]
 
 

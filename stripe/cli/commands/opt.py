@@ -81,7 +81,7 @@ def _write(products: Sequence[Product], target: Target | None, spec: OptSpec) ->
     assert spec.output is not None
     for files in products:
         assert not isinstance(files, str)
-        write_folder(spec.output, files, folder.mark, folder.owned)
+        write_folder(spec.output, files, folder.mark, folder.owned, folder.signature)
 
 
 def _folder_target(target: Target | None) -> FolderTarget | None:
@@ -106,7 +106,7 @@ def _require_folder(spec: OptSpec, folder: FolderTarget) -> None:
             raise UsageError(
                 f"--emit {spec.emit} writes one folder, and {option} takes several parts", "leave one out"
             )
-    check_folder(spec.output, folder.mark)
+    check_folder(spec.output, folder.mark, folder.signature)
 
 
 def _parsed(spelled: str) -> Target:

@@ -117,8 +117,8 @@ class Storage:
         dialect, name = writer.dialect, writer.scope.names.take(ref.name)
         writer.function.declare(name)
         c_type = dialect.memory_type(ref.dtype)
-        # gcc 12 sets an array of 48 bytes by stores that need an alignment of 16, and aligns its stack for 32 alone.
-        alignment = ALIGNMENT if ref.bytes >= ALIGNMENT else 32 if ref.bytes >= 32 else 0
+        # gcc 12 sets arrays of 24 or 48 bytes by stores that need an alignment of 16, and aligns its stack only for 32.
+        alignment = ALIGNMENT if ref.bytes >= ALIGNMENT else 32 if ref.bytes >= 16 else 0
         if home is Home.REGISTERS:
             writer.line(dialect.local_array(ref.dtype, name, ref.span, alignment))
         elif home is Home.STACK:

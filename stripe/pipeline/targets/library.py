@@ -38,6 +38,7 @@ from stripe.pipeline.instrument import InternalFault
 from stripe.verify.machine.schedule import check_placement
 
 _ARENA = "main"
+_SIGNATURE = "a library by stripe-opt"
 
 
 class LibraryTarget(FolderTarget):
@@ -78,6 +79,11 @@ class LibraryTarget(FolderTarget):
 
     @property
     @override
+    def signature(self) -> str:
+        return _SIGNATURE
+
+    @property
+    @override
     def owned(self) -> tuple[str, ...]:
         return (f"{self.name}_kernels_*.c", f"{self.name}_weights.*", f"{self.name}.weights")
 
@@ -95,7 +101,7 @@ class LibraryTarget(FolderTarget):
         options = COptions(
             openmp=self.openmp, reorder=self.reorder, stack_bytes=self.stack_bytes, constants="arguments"
         )
-        title = f"{program.name or 'program'}: a library by stripe-opt {version}"
+        title = f"{program.name or 'program'}: {_SIGNATURE} {version}"
         sources = emit_sources(placed, self.name, options, title)
         files = dict(sources.files(weights, linked))
         if linked and self.weights == "c":
