@@ -240,6 +240,7 @@ def _hoisted_cycles(before: StatementCost, loop: TileLoop, moved: Sequence[_Hois
             stage.cycles,
             tuple(place[n] for n in stage.deps if n in place),
             tuple(place[n] for n in stage.shares if n in place),
+            tuple(place[n] for n in stage.turns if n in place),
         )
         for stage in (loop.stages[number] for number in kept)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -22,6 +23,7 @@ def recurrence(stages: list[PipelineStage], tiles: int, depth: int) -> float:
             waits = [row[dep] for dep in stage.deps]
             if tile:
                 waits.append(ends[tile - 1][number])
+                waits += [ends[tile - 1][turn] for turn in stage.turns]
             if tile >= depth:
                 waits += [ends[tile - depth][share] for share in stage.shares]
             row.append(max(waits, default=0.0) + stage.cycles)
@@ -43,6 +45,16 @@ def test_stages_with_units_of_their_own(load: int, compute: int, store: int, til
     found = pipeline_cycles(three(load, compute, store), tiles, depth)
     assert found.exact
     assert found.cycles == pytest.approx(recurrence(three(load, compute, store), tiles, depth))
+
+
+@given(CYCLES, CYCLES, CYCLES, st.integers(1, 400), st.integers(2, 4))
+def test_stages_that_take_turns(load: int, compute: int, store: int, tiles: int, depth: int) -> None:
+    """One copy of what is computed: storing comes before computing of the next tile."""
+    stages = three(load, compute, store)
+    stages = [stages[0], replace(stages[1], turns=(1, 2)), replace(stages[2], turns=(1, 2))]
+    found = pipeline_cycles(stages, tiles, depth)
+    assert found.exact
+    assert found.cycles == pytest.approx(recurrence(stages, tiles, depth))
 
 
 @pytest.mark.parametrize(

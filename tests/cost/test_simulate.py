@@ -13,6 +13,7 @@ from stripe.cost.report.schema import SimulationJson
 from stripe.cost.report.svg import MUTED
 from stripe.cost.report.tables import simulation_tables
 from stripe.cost.report.trace import chrome_trace
+from stripe.cost.time.pipeline import pipeline_slices
 from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.ir import (
@@ -27,7 +28,7 @@ from stripe.ir import (
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.setup import read_setup
 from stripe.tile import compile_tile
-from tests.support.programs import source
+from tests.support.programs import load, source
 from tests.support.scheduled import tiles
 
 DSP_CONV = load_hardware("dsp_conv")
@@ -295,3 +296,22 @@ def test_the_area_is_that_of_all_units() -> None:
     _, data = report(tiles(2), without)
     assert data.area_mm2 is None
     assert not any(row[0] == "area" for row in simulation_tables(data)[0].rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "buffer", "stages"),
+    [
+        ("one_copy", "one copy of M", (1, 2)),
+        ("one_address", "I and O at one address", (0, 5)),
+    ],
+)
+def test_tiles_take_turns_with_what_is_there_once(name: str, buffer: str, stages: tuple[int, int]) -> None:
+    """The first stage of a tile waits for the last one of the tile before that uses the same bytes."""
+    found, _ = report(load(f"cost/simulate/{name}"))
+    loop = next(cost.loop for cost in found.costs if cost.loop is not None)
+    first, last = stages
+    slices = pipeline_slices(loop.stages, loop.tiles, loop.depth)
+    begins = {each.tile: each.start for each in slices if each.stage == first}
+    ends = {each.tile: each.end for each in slices if each.stage == last}
+    assert len(begins) > 1
+    assert all(begins[tile] >= ends[tile - 1] for tile in begins if tile), buffer

@@ -1,9 +1,10 @@
 """The time of a loop over tiles with `depth` copies of each of its buffers.
 
 Each tile is a list of stages, each on one resource. A stage waits for its resource, for the stages of its tile that it
-depends on, and for the stages of the tile `depth` before that use its buffers. The first tiles are simulated; such a
-system settles into a rhythm, after which a few tiles more take a fixed time more. That rhythm is looked for, not
-assumed: total times of runs of different lengths are compared, so that filling and draining come out exactly.
+depends on, and for the stages of the tile `depth` before that use its buffers; where addresses leave a buffer fewer
+copies, for those of the tile before. The first tiles are simulated; such a system settles into a rhythm, after which a
+few tiles more take a fixed time more. That rhythm is looked for, not assumed: total times of runs of different lengths
+are compared, so that filling and draining come out exactly.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ _CLOSE = 1e-9
 @dataclass(frozen=True)
 class PipelineStage:
     """One step of a tile: its cycles on a resource, the steps of its tile that it waits for, and the steps of the
-    tile that had its buffers before (`shares`)."""
+    tile that had its buffers before (`shares`), or of the tile before, where that is another one (`turns`)."""
 
     resource: Hashable
     cycles: float
     deps: tuple[int, ...] = ()
     shares: tuple[int, ...] = ()
+    turns: tuple[int, ...] = ()
     each: tuple[float, ...] = ()
     """The cycles in each tile, where they differ."""
 
@@ -125,7 +127,10 @@ def _alone(stages: Sequence[PipelineStage], tiles: int) -> list[float]:
 
 def _only(stages: Sequence[PipelineStage], tile: int) -> list[PipelineStage]:
     """The stages of one tile."""
-    return [PipelineStage(stage.resource, stage.at(tile), stage.deps, stage.shares) for stage in stages]
+    return [
+        PipelineStage(stage.resource, stage.at(tile), stage.deps, stage.shares, stage.turns)
+        for stage in stages
+    ]
 
 
 def _settled(ends: Sequence[float]) -> bool:
@@ -151,14 +156,14 @@ def _simulate(
     # the users of each stage (tiles ahead, stage), and how many stages each stage of each tile waits for
     users: list[list[tuple[int, int]]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
-        for dep in stage.deps:
-            users[dep].append((0, number))
-        for share in stage.shares:
-            users[share].append((depth, number))
+        for ahead, others in ((0, stage.deps), (1, stage.turns), (depth, stage.shares)):
+            for other in others:
+                users[other].append((ahead, number))
     cycles = [stage.each or (stage.cycles,) * tiles for stage in stages]
     first = [len(stage.deps) for stage in stages]
-    later = [len(stage.deps) + len(stage.shares) for stage in stages]
-    waits = [*first * min(depth, tiles), *later * (tiles - depth)]
+    second = [len(stage.deps) + len(stage.turns) for stage in stages]
+    later = [len(stage.deps) + len(stage.turns) + len(stage.shares) for stage in stages]
+    waits = [*first, *second * (min(depth, tiles) - 1), *later * (tiles - depth)]
     # by resource, the stages that wait for none: when they became so, tile, stage
     ready: list[list[tuple[float, int, int]]] = [[] for _ in numbers]
     for place, waiting in enumerate(waits):

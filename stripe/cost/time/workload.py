@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import ceil, prod
 
 from stripe.cost.counts.energy import operations_energy, route_energy
@@ -28,7 +28,7 @@ from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_un
 from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Block, ConfigError, Nest, unfolded_nest
+from stripe.ir import Block, ConfigError, Nest, Refinement, instances, unfolded_nest
 from stripe.ir.frozen import replace
 
 MOST_KEPT = 2000
@@ -155,11 +155,12 @@ class CostModel:
                 depth = max(depth, self.machine.model.exec_unit(name).pipeline_depth)
             each = tile_cycles(piece, inner, busy.cycles, busy.latency)
             mean = mean or each is None
-            shares = _shares(piece, len(stages))
-            stages.append(
-                PipelineStage(resource, busy.cycles / max(1, piece.trips), deps, shares, each or ())
-            )
+            stages.append(PipelineStage(resource, busy.cycles / max(1, piece.trips), deps, each=each or ()))
         depth = piece.nest.block.pipeline_depth or depth  # the tiles that the buffers have copies for
+        stages = [
+            replace(stage, shares=shares, turns=turns)
+            for stage, (shares, turns) in zip(stages, _users(piece, depth), strict=True)
+        ]
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
         if piece.runs == 1:
@@ -357,11 +358,35 @@ class CostModel:
         return best[1]
 
 
-def _shares(loop: Loop, number: int) -> tuple[int, ...]:
-    """The pieces of a loop that use a buffer which it allocates and piece `number` uses as well."""
-    own = {ref.name for ref in loop.nest.block.allocs}
-    used = [{ref.source for ref in piece.nest.block.refinements if ref.source} & own for piece in loop.pieces]
-    return tuple(n for n, names in enumerate(used) if names & used[number])
+def _users(loop: Loop, depth: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """For each piece of a loop the pieces that use a buffer which the loop allocates and the piece uses as well: those
+    that share it `depth` tiles later, and those that take turns with it, where buffers have fewer copies or share
+    bytes."""
+    own = {ref.name: ref for ref in loop.nest.block.allocs}
+    copies = {
+        name: depth if ref.offset is None else ref.copies // instances(loop.nest, ref)
+        for name, ref in own.items()
+    }
+    used = [{ref.source for ref in piece.nest.block.refinements} & own.keys() for piece in loop.pieces]
+    for mine in used:
+        shared = [n for n, names in enumerate(used) if names & mine]
+        turns = [
+            n
+            for n, names in enumerate(used)
+            if any(copies[name] < depth for name in names & mine)
+            or any(one != other and _overlap(own[one], own[other]) for one in names for other in mine)
+        ]
+        yield tuple(n for n in shared if n not in turns), tuple(turns)
+
+
+def _overlap(one: Refinement, other: Refinement) -> bool:
+    """Whether two buffers with addresses share bytes of one unit."""
+    if one.location != other.location or one.offset is None or other.offset is None:
+        return False
+    return (
+        one.offset < other.offset + other.bytes * other.copies
+        and other.offset < one.offset + one.bytes * one.copies
+    )
 
 
 def _spread(piece: Compute, unit: ExecUnit) -> int:

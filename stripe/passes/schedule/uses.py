@@ -68,9 +68,9 @@ def operands_of(block: Block, number: int) -> tuple[OperandUse, ...]:
 
 
 def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch, ...]:
-    """The allocations of a statement in the memory of `banks` that have no address yet. A copy that a copy block fills
-    is there `depth` times, so that the next tile can come during the work on a tile. Units that share a block have an
-    instance each."""
+    """The allocations of a statement in the memory of `banks` that have no address yet. A copy that a copy block fills,
+    and what goes from one unit to another, is there `depth` times, so that the next tile can come during the work on a
+    tile. Units that share a block have an instance each."""
     if not isinstance(statement, Block):
         return ()
     found: list[Scratch] = []
@@ -78,10 +78,17 @@ def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch,
         for ref in nest.block.allocs:
             if ref.location.name != banks.memory or ref.offset is not None:
                 continue
-            buffers = depth if "cached" in ref.tags and nest.block.points > 1 else 1
+            moves = "cached" in ref.tags or _is_passed_on(ref, nest.block)
+            buffers = depth if moves and nest.block.points > 1 else 1
             copies = buffers * instances(nest, ref)
             found.append(Scratch(nest.path, ref.name, banks.aligned(ref.bytes) * copies, buffers, copies))
     return tuple(found)
+
+
+def _is_passed_on(ref: Refinement, block: Block) -> bool:
+    """Whether blocks inside on different units use an allocation."""
+    users = (inner for inner in block.blocks if any(view.source == ref.name for view in inner.refinements))
+    return len({inner.location for inner in users}) > 1
 
 
 def _compact_bytes(ref: Refinement) -> int:
