@@ -9,12 +9,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from typing_extensions import override
 
 from stripe.hw.load import load_hardware
 from stripe.ir import Program, parse_program
 from stripe.passes.registry import BUILTIN, find_pass
-from stripe.pipeline.checks.machine import MachineCheck
 from stripe.pipeline.checks.proof import ExactCheck, check_input
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
@@ -24,14 +22,6 @@ from tests.support.compiled import EXAMPLES, lowered
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 machine = cache(load_hardware)
-
-
-class PassProof(ExactCheck):
-    """`--verify exact`, but for the check of the input, which several passes have in common."""
-
-    @override
-    def begin(self, program: Program) -> None:
-        self._input = program
 
 
 @cache
@@ -47,8 +37,7 @@ def proved(path: Path, lists: tuple[str, ...], hardware: str) -> tuple[Program, 
         before, _ = proved(path, lists[:-1], hardware)
         checks = (
             StructureCheck(machine(hardware)),
-            PassProof(answers.append, ANY),
-            MachineCheck(),
+            ExactCheck(answers.append, ANY, input_checked=True),
         )
         program = PassManager(parse_passes(lists[-1]), machine(hardware), checks).run(before)
     # A program too large to be run at its addresses is proved all the same.

@@ -11,7 +11,6 @@ from stripe.cost.time.simulate import simulate_program
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
 from stripe.ir import Program, StripeError
-from stripe.pipeline.checks.machine import MachineCheck
 from stripe.pipeline.checks.proof import ExactCheck, quiet
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
@@ -47,7 +46,7 @@ def verified(plan: SweepPlan, row: ResultRow, workload: Workload, run_below: int
     try:
         machine, listed = plan.space.templates.rendered(point.choices, point.passes)
         proof = ExactCheck(quiet, ANY)
-        checks = (StructureCheck(machine), proof, MachineCheck())
+        checks = (StructureCheck(machine), proof)
         before = program_of(workload)
         after = PassManager(listed.entries, machine, checks).run(before)
         report = simulation_json(simulate_program(after, machine), workload.name)

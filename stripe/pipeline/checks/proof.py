@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from stripe.ir import Program, StripeError, walk
 from stripe.ir.errors import combine
+from stripe.pipeline.checks.dependences import DependenceCheck
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 from stripe.verify.assumptions import ANY, Assumption, Policy, in_order
 from stripe.verify.interface import moved_tensor
@@ -135,16 +136,25 @@ class _Report:
 
 class ExactCheck(Instrument):
     """`--verify exact`: proves that a pass kept the meaning. Where the proof has no answer both programs run instead.
-    At the end the result runs against the input, with each buffer at the address that it has.
+    Dependences stay complete. At the end the result runs against the input, each buffer at the address that it has.
 
-    The input is checked first: a proof says nothing about programs that are wrong in themselves.
+    The input is checked first, unless it has been: a proof says nothing about programs that are wrong in themselves.
     """
 
-    def __init__(self, write: Callable[[str], None], policy: Policy, name: str = "the input") -> None:
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        policy: Policy,
+        name: str = "the input",
+        *,
+        input_checked: bool = False,
+    ) -> None:
         self._write = write
         self._report = _Report(write, policy)
         self._name = name
+        self._input_checked = input_checked
         self._input: Program | None = None
+        self._dependences = DependenceCheck()
 
     @property
     def proved(self) -> bool:
@@ -153,8 +163,10 @@ class ExactCheck(Instrument):
 
     @override
     def begin(self, program: Program) -> None:
-        check_input(program, self._write, self._name, self._report.policy)
+        if not self._input_checked:
+            check_input(program, self._write, self._name, self._report.policy)
         self._input = program
+        self._dependences.begin(program)
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
@@ -169,6 +181,7 @@ class ExactCheck(Instrument):
                     f"{failures[0]}\n  error: '{moved}' lies in memory in another way than before"
                 )
             self._report.require(before, after, entry.name, failures, run_proved=False)
+            self._dependences.after(entry, before, after)
 
     @override
     def end(self, program: Program) -> None:

@@ -1,4 +1,4 @@
-"""`--verify exact` for the machine: dependences stay complete. (Each stage has its own checks, in `structure`.)"""
+"""Dependences of main stay complete from pass to pass. (Those that a stage claims, the check of stages looks at.)"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stripe.ir import Program
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
 
-class MachineCheck(Instrument):
+class DependenceCheck(Instrument):
     """Statements of main that had all their dependences keep them."""
 
     def __init__(self) -> None:
