@@ -29,7 +29,7 @@ from stripe.exec.lanes import (
     evaluate,
     lane_count,
 )
-from stripe.exec.layout import check_inputs, constant_array, logical_array, places
+from stripe.exec.layout import check_inputs, constant_array, logical_array, places, with_dimension
 from stripe.exec.memory import Memory
 from stripe.exec.specials import run_special
 from stripe.exec.variation import Variation
@@ -367,7 +367,7 @@ def _read_output(view: PointsView) -> Array:
     buffer.touch()
     missing = buffer.undefined(buffer.whole)
     if missing is not None and layout is not None and layout.pad is None:
-        missing = missing[places(layout)]
+        missing = with_dimension(missing)[places(layout)]
     if missing is not None and missing.any():
         element = [int(p) for p in np.argwhere(missing)[0]]
         raise ExecutionError(

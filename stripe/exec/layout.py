@@ -61,9 +61,17 @@ def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int])
 
 
 def places(layout: PhysicalLayout) -> tuple[IntArray, ...]:
-    """The coordinates in the allocation of the logical elements, each in logical shape."""
+    """The coordinates in the allocation of the logical elements, each in logical shape. An allocation without a
+    dimension has one of size 1 (`with_dimension`).
+    """
     indices = dict(zip(layout.map.names, np.indices(layout.sizes, np.int64, sparse=True), strict=True))
-    return tuple(np.broadcast_to(_evaluated(result, indices), layout.sizes) for result in layout.map.results)
+    results = layout.map.results or (Affine(),)
+    return tuple(np.broadcast_to(_evaluated(result, indices), layout.sizes) for result in results)
+
+
+def with_dimension(elements: Array) -> Array:
+    """The elements of an allocation, those of one without a dimension in a dimension of size 1, without copying."""
+    return elements if elements.ndim else elements[np.newaxis]
 
 
 def _evaluated(affine: Affine, indices: Mapping[str, IntArray]) -> IntArray:
@@ -82,7 +90,7 @@ def _evaluated(affine: Affine, indices: Mapping[str, IntArray]) -> IntArray:
 def holes(sizes: Sequence[int], layout: PhysicalLayout) -> Mask:
     """The mask of the elements of an allocation of `sizes` that hold no logical element."""
     found = np.ones(sizes, np.bool_)
-    found[places(layout)] = False
+    with_dimension(found)[places(layout)] = False
     return found
 
 
@@ -94,7 +102,7 @@ def to_flat(ref: Refinement, array: Array) -> Array:
     else:
         pad = ref.layout.pad
         flat = np.full(ref.span, 0 if pad is None else pad, ref.dtype.numpy())
-        element_view(ref, flat)[places(ref.layout)] = array
+        with_dimension(element_view(ref, flat))[places(ref.layout)] = array
     return flat
 
 
@@ -120,7 +128,7 @@ def logical_array(ref: Refinement, elements: Array) -> Array:
                 f"the output '{ref.name}' ends with {elements[tuple(wrong[0])]} in the hole {wrong[0].tolist()} of "
                 f"its layout, which promises {layout.pad}"
             )
-    return np.ascontiguousarray(elements[places(layout)])
+    return np.ascontiguousarray(with_dimension(elements)[places(layout)])
 
 
 def constant_array(buffer: ConstantBuffer) -> Array:

@@ -74,11 +74,10 @@ class Expressions:
         except OperandError as error:
             raise self.error(str(error), span, error.hint) from None
         for operand in operands:
-            if (
-                isinstance(operand, Const)
-                and isinstance(operand.value, int)
-                and operand.value.bit_length() > 63
-            ):
+            if not isinstance(operand, Const) or not isinstance(operand.value, int):
+                continue
+            unsigned = operand.dtype.kind == "uint" and operand.value >= 0
+            if operand.value.bit_length() > (64 if unsigned else 63):
                 raise self.error("the constant does not fit 64 bits", span, "compute with smaller sizes")
         out = self.state.checked(Tensor(self.name(target), sizes, dtype), span)
         self.emit(

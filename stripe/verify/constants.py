@@ -11,7 +11,7 @@ from itertools import combinations, islice, permutations
 
 import numpy as np
 
-from stripe.exec.layout import constant_array, holes, places
+from stripe.exec.layout import constant_array, holes, places, with_dimension
 from stripe.ir import (
     Affine,
     Block,
@@ -84,7 +84,7 @@ def layout_between(logical: ConstantBuffer, physical: ConstantBuffer) -> Physica
         if number == FEW_MAPS and not _may_hold(found, values):
             return None
         layout = PhysicalLayout(index_map, logical.sizes)
-        if found[places(layout)].tobytes() == values.tobytes():
+        if with_dimension(found)[places(layout)].tobytes() == values.tobytes():
             rest = found[holes(physical.sizes, layout)]
             if not rest.size:
                 return layout

@@ -303,6 +303,7 @@ def test_the_area_is_that_of_all_units() -> None:
     [
         ("one_copy", "one copy of M", (1, 2)),
         ("one_address", "I and O at one address", (0, 5)),
+        ("two_copies", "M in one copy, though I and T have two", (1, 2)),
     ],
 )
 def test_tiles_take_turns_with_what_is_there_once(name: str, buffer: str, stages: tuple[int, int]) -> None:

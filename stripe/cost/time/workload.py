@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil, prod
 
 from stripe.cost.counts.energy import operations_energy, route_energy
@@ -364,19 +364,24 @@ def _users(loop: Loop, depth: int) -> Iterator[tuple[tuple[int, ...], tuple[int,
     bytes."""
     own = {ref.name: ref for ref in loop.nest.block.allocs}
     copies = {
-        name: depth if ref.offset is None else ref.copies // instances(loop.nest, ref)
+        name: depth if ref.offset is None else max(1, ref.copies // instances(loop.nest, ref))
         for name, ref in own.items()
     }
     used = [{ref.source for ref in piece.nest.block.refinements} & own.keys() for piece in loop.pieces]
     for mine in used:
-        shared = [n for n, names in enumerate(used) if names & mine]
-        turns = [
-            n
-            for n, names in enumerate(used)
-            if any(copies[name] < depth for name in names & mine)
-            or any(one != other and _overlap(own[one], own[other]) for one in names for other in mine)
+        distances = [
+            [_distance(own[one], own[other], copies) for one in names for other in mine] for names in used
         ]
-        yield tuple(n for n in shared if n not in turns), tuple(turns)
+        turns = tuple(n for n, found in enumerate(distances) if any(0 < tiles < depth for tiles in found))
+        yield tuple(n for n, found in enumerate(distances) if n not in turns and any(found)), turns
+
+
+def _distance(one: Refinement, other: Refinement, copies: Mapping[str, int]) -> int:
+    """The number of tiles after which a buffer has the bytes of another one, or its own; 0 where it never has."""
+    alike = (one.offset, one.bytes, one.copies) == (other.offset, other.bytes, other.copies)
+    if one.name != other.name and not _overlap(one, other):
+        return 0
+    return copies[one.name] if alike else 1
 
 
 def _overlap(one: Refinement, other: Refinement) -> bool:

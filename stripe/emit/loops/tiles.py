@@ -261,7 +261,8 @@ def _short_sum(loops: Sequence[ForLoop], level: int, moving: set[str]) -> int:
 def _copies(loops: Sequence[ForLoop], level: int, lanes: int) -> int:
     low, high = interval(loops[-1])
     sizes = [interval(loop) for loop in loops[level:-1]]
-    return prod(end - start for start, end in sizes) * len(list(_vectors(low, high, lanes)))
+    whole, rest = divmod(high - low, lanes)
+    return prod(end - start for start, end in sizes) * (whole + rest.bit_count())
 
 
 def _vectors(low: int, high: int, lanes: int) -> Iterator[tuple[int, int]]:
