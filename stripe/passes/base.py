@@ -28,8 +28,8 @@ from stripe.ir import (
 from stripe.rewrite.nests import rewrite_nests
 from stripe.rewrite.options import (
     UNIT_NAME,
+    DependsOn,
     LocationSpec,
-    Needs,
     NewTag,
     Reqs,
     Selection,
@@ -51,9 +51,27 @@ if TYPE_CHECKING:
     ]
 
 __all__ = [
-    "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "LocationSpec", "Needs", "NestPass", "NewTag", "Pass", "PassContext",
-    "PassExample", "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "Selection", "Selects", "TagReqs",
-    "TagSet", "matching",
+    "LOCATED",
+    "TILES",
+    "UNIT_NAME",
+    "BlockPass",
+    "DependsOn",
+    "LocationSpec",
+    "NestPass",
+    "NewTag",
+    "Pass",
+    "PassContext",
+    "PassExample",
+    "PassGroup",
+    "Refusal",
+    "Remark",
+    "RemarkKind",
+    "Reqs",
+    "Selection",
+    "Selects",
+    "TagReqs",
+    "TagSet",
+    "matching",
 ]  # fmt: skip
 
 

@@ -27,8 +27,8 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import (
     TILES,
+    DependsOn,
     LocationSpec,
-    Needs,
     Pass,
     PassContext,
     PassExample,
@@ -86,7 +86,7 @@ class Cache(Pass):
         "splits into one over the indices that move the view, which holds the copy, and inside it one over the others; "
         "0: a copy for each point",
     )
-    shared_max: Annotated[int, Needs("shared")] = Field(
+    shared_max: Annotated[int, DependsOn("shared")] = Field(
         default=0, ge=0, description="with shared: most points that share one copy; 0: no limit"
     )
     vector: bool = Field(
@@ -98,7 +98,7 @@ class Cache(Pass):
         default="",
         description="an index map for the copies, as that of the pass layout: `NHWC8h8w32c`; row-major where absent",
     )
-    inner_set: Annotated[TagSet, Needs("shared")] = Field(
+    inner_set: Annotated[TagSet, DependsOn("shared")] = Field(
         default=("shared",), description="with shared: tags of the inner block"
     )
 

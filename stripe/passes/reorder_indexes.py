@@ -17,7 +17,7 @@ from stripe.ir import (
     walk,
 )
 from stripe.ir.frozen import replace
-from stripe.passes.base import BlockPass, Needs, PassContext, PassGroup, Reqs, matching
+from stripe.passes.base import BlockPass, DependsOn, PassContext, PassGroup, Reqs, matching
 
 
 class ReorderIndexes(BlockPass):
@@ -47,7 +47,7 @@ class ReorderIndexes(BlockPass):
 
     reqs: Reqs = ("all",)
     order: tuple[str, ...] = Field(default=(), description="indices to put last, innermost at the end")
-    by: Annotated[Literal["step", "tile", "runs", "vector"], Needs("order", absent=True)] = Field(
+    by: Annotated[Literal["step", "tile", "runs", "vector"], DependsOn("order", absent=True)] = Field(
         default="step",
         description="without `order`: the sort key, by bytes that a step moves, by bytes of views, by runs of memory, "
         "or for vectors",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from stripe.ir import ConfigError, Program, Stage, StripeError, closest, unmet_demands, walk
-from stripe.passes.base import Needs, Pass, PassContext, Remark, Selection, any_matching
+from stripe.passes.base import DependsOn, Pass, PassContext, Remark, Selection, any_matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 from stripe.pipeline.pricing import PriceMemo, Pricing
@@ -201,7 +201,7 @@ def say_without_effect(pass_: Pass, context: PassContext) -> None:
     fields = type(pass_).model_fields
     given = {name for name, field in fields.items() if getattr(pass_, name) != field.get_default()}
     for option in (name for name in fields if name in given):
-        for needed in (each for each in fields[option].metadata if isinstance(each, Needs)):
+        for needed in (each for each in fields[option].metadata if isinstance(each, DependsOn)):
             if (needed.option in given) == needed.absent:
                 context.warned(
                     f"{option} has no effect {'with' if needed.absent else 'without'} {needed.option}"

@@ -35,7 +35,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class DependsOn:
     """Marks an option that has an effect only with another one or, where `absent`, only without it: the pass manager
     warns where it has none."""
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from stripe.ir import Block, Program, rewrite_matching, with_entry
 from stripe.passes.base import (
     UNIT_NAME,
-    Needs,
+    DependsOn,
     Pass,
     PassContext,
     PassExample,
@@ -62,24 +62,24 @@ class Autotile(Pass):
     inner_set: TagSet = Field(default=(), description="tags that the inner block gets")
 
     memory: str = Field(default="", description="memory of the hardware model that a tile has to fit into")
-    pipeline_depth: Annotated[int | None, Needs("memory")] = Field(
+    pipeline_depth: Annotated[int | None, DependsOn("memory")] = Field(
         default=None, ge=1,
         description="with memory: tiles that share it, 2 for double buffering; default: that of the unit",
     )  # fmt: skip
-    unit: Annotated[str, Needs("memory")] = Field(
+    unit: Annotated[str, DependsOn("memory")] = Field(
         default="", pattern=UNIT_NAME,
         description="with memory: execution unit of the tiles; empty: that of the block, or the quickest",
     )  # fmt: skip
-    units: Annotated[Annotated[int, Field(ge=1)] | Literal["all"], Needs("memory")] = Field(
+    units: Annotated[Annotated[int, Field(ge=1)] | Literal["all"], DependsOn("memory")] = Field(
         default=1,
         description="with memory: units of the kind that share the work of each tile, as `partition` behind it gives "
         "it to them",
     )
-    cache_width: Annotated[int, Needs("memory", absent=True)] = Field(
+    cache_width: Annotated[int, DependsOn("memory", absent=True)] = Field(
         default=0, ge=0, description="without memory: bytes of a cache line; 0: each element is one"
     )
 
-    cost: Annotated[Literal["lines", "cycles"], Needs("memory", absent=True)] = Field(
+    cost: Annotated[Literal["lines", "cycles"], DependsOn("memory", absent=True)] = Field(
         default="lines",
         description="without memory: cache lines by PlaidML's formula, or the cycles of a core whose registers hold "
         "the results, where the machine has one",

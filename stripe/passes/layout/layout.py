@@ -26,7 +26,7 @@ from stripe.ir.check.layouts import layout_fault, pad_fault
 from stripe.ir.frozen import replace
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.text.index_maps import read_index_map
-from stripe.passes.base import Needs, Pass, PassContext, PassExample, PassGroup, Reqs, matching
+from stripe.passes.base import DependsOn, Pass, PassContext, PassExample, PassGroup, Reqs, matching
 from stripe.passes.layout.choose import FreeTensor, Label, choose
 from stripe.passes.layout.copies import with_copies
 from stripe.passes.layout.dots import with_dots
@@ -92,7 +92,7 @@ class Layout(Pass):
         default=None,
         description="the value of elements of a buffer of the entry that hold no logical one; undefined where absent",
     )
-    allow_nonfinite: Annotated[bool, Needs("pad")] = Field(
+    allow_nonfinite: Annotated[bool, DependsOn("pad")] = Field(
         default=False,
         description="with pad: take 0 times any float as 0, although infinities and NaN make it NaN",
     )
@@ -101,7 +101,7 @@ class Layout(Pass):
         description="instead of all these, choose the innermost dimension of all buffers, such that kernels and copies "
         "of user tensors take the fewest memory operations; with a pad also in blocks of a vector",
     )
-    dots: Annotated[bool, Needs("choose")] = Field(
+    dots: Annotated[bool, DependsOn("choose")] = Field(
         default=False,
         description="with choose: vectors sum products of narrow integers (`widening`) along their reduction; kernels "
         "whose factors then lie along it get the tag `dots`",

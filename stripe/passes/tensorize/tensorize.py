@@ -11,7 +11,7 @@ from stripe.cost.time.stencils import Match, body_of, find_matches, unfit
 from stripe.hw.engines import Stencil
 from stripe.ir import Block, Program, content_key, rewrite_blocks, unfolded, with_entry, with_statements
 from stripe.ir.frozen import replace
-from stripe.passes.base import Needs, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.passes.base import DependsOn, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.rewrite.tile import tile_block
 
 
@@ -56,7 +56,7 @@ class Tensorize(Pass):
         description="memory that operands come from: of the matches the one is taken that takes the least time, by the "
         "rules of the simulator for computing and for the traffic of operands",
     )
-    units: Annotated[Annotated[int, Field(ge=1)] | Literal["all"], Needs("memory")] = Field(
+    units: Annotated[Annotated[int, Field(ge=1)] | Literal["all"], DependsOn("memory")] = Field(
         default=1,
         description="with memory: units of the kind that share the operands' buses, as `partition` gives them",
     )
