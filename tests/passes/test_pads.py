@@ -90,7 +90,8 @@ class _Text:
             if op == "cast":
                 cast((name, dtype), DTYPES[random.choice(_NARROW)])
             elif op == "div":
-                _ = dtype.is_float and let(f"div({name}, {literal(dtype)})", dtype)
+                if dtype.is_float:
+                    let(f"div({name}, {literal(dtype)})", dtype)
             elif op == "cond":
                 test = let(f"cmp_lt({name}, {literal(dtype)})", DTYPES["bool"])
                 values.pop()
