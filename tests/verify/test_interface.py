@@ -188,6 +188,9 @@ def test_a_hole_without_a_pad_is_not_merged_into(tmp_path: Path, capsys: pytest.
     right = parse_program(text("hole_merged.stripe").replace("block [i:4]", "block [i:3]"))
     assert prove_equal(right, right) == Equal()
     assert isinstance(prove_equal(right, wrong), Different)
+    # the statement is the same, and the hole has lost its pad
+    padded = parse_program(text("hole_merged.stripe").replace("n mod 2)\n", "n mod 2) else 0.0\n", 1))
+    assert isinstance(prove_equal(padded, wrong), Different)
     alone = text("hole_merged.stripe").replace("inout<[0]> X", "out<[0]> X")
     assert check_program(parse_program(alone)) == []
     for run in (interpret, lambda program, data: compile_program(program).run(data)):

@@ -26,6 +26,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.ir.frozen import replace
+from stripe.verify.interface import packed_names
 from stripe.verify.proof.reaching import Reaching
 from stripe.verify.proof.terms import Term, number
 
@@ -94,6 +95,14 @@ class Unchanged:
             for reaching in self._reachings
         )
         """The buffers that each statement of main reads."""
+        packed = packed_names(after.program)
+        self._merged_on: dict[Path, set[Buffer]] = {
+            unit: {
+                a.buffer for a in accesses if a.is_write and a.buffer.path == (0,) and a.buffer.name in packed
+            }
+            for unit, accesses in (after.by_unit.items() if packed else ())
+        }
+        """The packed buffers that each statement of the second main writes: a merge reads what is there."""
 
     def buffer(
         self, pair: tuple[Buffer, Buffer], known: tuple[Mapping[Buffer, str], Mapping[Buffer, str]]
@@ -118,12 +127,12 @@ class Unchanged:
         return [path for path, old in self._origins.items() if not old]
 
     def exposed(self) -> set[tuple[Path, Buffer]]:
-        """The unchanged statements of the second program's main, each with a buffer that it reads and other statements
-        write before it."""
+        """The unchanged statements of the second program's main, each with a buffer that it reads or merges into and
+        other statements write before it."""
         return {
             (path, read)
             for path, old in self._origins.items()
-            for read in (self._reads[1].get(path, ()) if old else ())
+            for read in ({*self._reads[1].get(path, ()), *self._merged_on.get(path, ())} if old else ())
             if not any(self._same_past(origin, path, read) for origin in old)
         }
 

@@ -24,7 +24,8 @@ from stripe.verify.assumptions import Assumption
 
 _SEEDS = (0, 1, 2)
 _ROUNDINGS = 8
-"""Roundings of the largest element of a tensor: less than what a comparison of results allows."""
+"""Roundings of the largest element of a tensor: less than what a comparison of results allows, but for dtypes of 8
+bits, whose sums are as open as that in another order."""
 
 
 @dataclass(frozen=True, slots=True)
