@@ -9,7 +9,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 from itertools import combinations, pairwise
 
-from stripe.ir import Block, Diagnostic, Load, Nest, Path, Program, Refinement, Store, walk
+from stripe.ir import Block, Constant, Diagnostic, Load, Nest, Path, Program, Refinement, Store, walk
 from stripe.ir.check.diagnostic import Part
 from stripe.verify.machine.units import Place
 
@@ -63,10 +63,11 @@ def closure(block: Block) -> list[int]:
 
 
 def is_transfer(block: Block, around: Block) -> bool:
-    """Whether a block inside of `around` moves data only, on another unit."""
+    """Whether a block inside of `around` computes nothing, on another unit: it moves data, or fills with constants."""
     parts = [part for _, part in walk(block)]
     elsewhere = any(part.location and part.location != around.location for part in parts)
-    return elsewhere and all(isinstance(s, Load | Store | Block) for part in parts for s in part.statements)
+    moves = (Load, Store, Constant, Block)
+    return elsewhere and all(isinstance(s, moves) for part in parts for s in part.statements)
 
 
 def is_in(statement: int, mask: int) -> bool:
