@@ -16,6 +16,7 @@ from stripe.ir import (
     Block,
     ConfigError,
     Location,
+    Nest,
     Path,
     Program,
     Role,
@@ -152,6 +153,8 @@ class Schedule(Pass):
             elif (shared := _overlapping(block)) is not None:
                 # A near copy of either view would not see the writes through the other.
                 reason = f"the views {' and '.join(shared)} share elements that are written"
+            elif (view := _hanging(nest_at(entry, path))) is not None:
+                reason = f"the view {view} hangs over the edge of its tensor, and copies take it whole"
             else:
                 scheduled = self._scheduled(entry, path, machine, context)
                 if isinstance(scheduled, Block):
@@ -338,6 +341,18 @@ class Schedule(Pass):
                 context.applied(statement, remark)
                 statements[number] = tiled
         return with_statements(block, statements)
+
+
+def _hanging(nest: Nest) -> str | None:
+    """A view of the innermost block that leaves its tensor."""
+    for ref in nest.block.refinements:
+        view = nest.views[ref.name]
+        tensor = nest.blocks[len(view.buffer.path) - 1].ref(view.buffer.name)
+        for origin, size, room in zip(view.origin, ref.sizes, tensor.sizes, strict=True):
+            low, high = nest.domain.reach(origin)
+            if low < 0 or high + size > room:
+                return ref.name
+    return None
 
 
 def _overlapping(block: Block) -> tuple[str, str] | None:
