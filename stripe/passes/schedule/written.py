@@ -47,18 +47,36 @@ class WrittenElements:
         return _regions(ref, self._until(ref, number) if name in self._fresh else _part(ref, found))
 
     def obstacle(self) -> str | None:
-        """The reason why copies in a near memory would not begin with the contents of their buffers."""
+        """The reason why copies in a near memory would not hold the contents of their buffers, at each point of the
+        blocks around."""
         for ref in self._nest.block.refinements:
             found = self._of(ref.name)
+            if loops := self._loops_around(found):
+                return f"the elements of {ref.name} that it touches differ with {', '.join(loops)} around it"
             merges = [access for access in found if access.is_write and access.agg is not Agg.ASSIGN]
             aggs = {access.agg for access in merges}
-            begins = ref.name in self._fresh or all(
-                begins_inside(self._nest.blocks[0], self._nest, access.buffer, access.agg)
-                for access in merges[:1]
-            )
-            if (len(aggs) > 1 or not begins) and not all(assigned_before(merge, found) for merge in merges):
+            if all(assigned_before(merge, found) for merge in merges):
+                continue
+            if len(aggs) > 1 or not (ref.name in self._fresh or self._begins_inside(merges[0])):
                 return f"{ref.name} is merged with what it held before, by {', '.join(sorted(a.value for a in aggs))}"
+            if ref.name not in self._fresh and ref.dir.reads:
+                return f"{ref.name} holds nothing before it is merged into, and would be fetched"
         return None
+
+    def _begins_inside(self, merge: Access) -> bool:
+        return begins_inside(self._nest.blocks[0], self._nest, merge.buffer, merge.agg)
+
+    def _loops_around(self, accesses: Collection[Access]) -> list[str]:
+        """The indices of blocks around on which it depends which elements of a view the accesses touch."""
+        nest = self._nest
+        names = frozenset(nest.prefix(nest.depth - 1))
+        given = frozenset(nest.domain.constraints)
+        affines = (
+            affine
+            for access in accesses
+            for affine in (*access.index, *(c for c in access.nest.domain.constraints if c not in given))
+        )
+        return sorted({name for affine in affines for name in affine.names() & names})
 
     def has_read_gaps(self, name: str) -> bool:
         """Whether a statement reads elements of a fresh buffer that no statement up to it writes: the values that
