@@ -70,10 +70,13 @@ class MemoryPlacement(Pass):
             )
             return program
         wanted = {spec.name for spec in self.locs}
+        memories = context.hardware.mem_units if context.hardware else {}
+        caches = {name for name, memory in memories.items() if memory.is_cache}  # these have no addresses
         members = [
             live
             for live in live_ranges(entry)
             if live.ref.location
+            and live.ref.location.name not in caches
             and (not wanted or live.ref.location.name in wanted or live.ref.offset is not None)
         ]
         sharing = SideBySide.of(entry, members, context.hardware)

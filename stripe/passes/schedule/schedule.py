@@ -132,7 +132,11 @@ class Schedule(Pass):
         context.check_unit(self.mem_loc)
         context.check_unit(self.xfer_loc)
         if hardware is not None:
-            hardware.memory(self.mem_loc.name)
+            if hardware.memory(self.mem_loc.name).is_cache:
+                raise ConfigError(
+                    f"'{self.mem_loc.name}' is a cache, and has no addresses",
+                    hint="name a memory to which transfers move data",
+                )
             if self.xfer_loc.name in hardware.mem_units:
                 others = [name for name in hardware.units if name not in hardware.mem_units]
                 raise ConfigError(
