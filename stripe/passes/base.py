@@ -51,27 +51,9 @@ if TYPE_CHECKING:
     ]
 
 __all__ = [
-    "LOCATED",
-    "TILES",
-    "UNIT_NAME",
-    "BlockPass",
-    "DependsOn",
-    "LocationSpec",
-    "NestPass",
-    "NewTag",
-    "Pass",
-    "PassContext",
-    "PassExample",
-    "PassGroup",
-    "Refusal",
-    "Remark",
-    "RemarkKind",
-    "Reqs",
-    "Selection",
-    "Selects",
-    "TagReqs",
-    "TagSet",
-    "matching",
+    "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "DependsOn", "LocationSpec", "NestPass", "NewTag",
+    "Pass", "PassContext", "PassExample", "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs",
+    "Selection", "Selects", "TagReqs", "TagSet", "matching",
 ]  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from stripe.ir import Program, parse_program, verify_structural
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
-from stripe.verify.enumeration import InvalidProgram, decide, points
+from stripe.verify.enumerated_cells import InvalidProgram
+from stripe.verify.enumeration import decide, points
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
 from tests.support.programs import load, source

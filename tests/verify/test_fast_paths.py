@@ -14,7 +14,8 @@ from stripe.ir import Program, StripeError, parse_program
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
-from stripe.verify.enumeration import InvalidProgram, decide, points
+from stripe.verify.enumerated_cells import InvalidProgram
+from stripe.verify.enumeration import decide, points
 from stripe.verify.proof import judge as judging
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal

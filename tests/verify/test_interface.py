@@ -21,6 +21,7 @@ from stripe.pipeline.checks.proof import ExactCheck, ProofError
 from stripe.pipeline.passlist import parse_passes
 from stripe.verify import enumeration
 from stripe.verify.assumptions import ANY
+from stripe.verify.enumerated_cells import InvalidProgram
 from stripe.verify.interface import moved_tensor
 from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal, prove_pads
@@ -117,7 +118,7 @@ def test_holes_of_a_tensor_that_is_merged_into_hold_what_the_caller_left(before:
     """They begin at no identity: the caller's number comes into the sum of the first program."""
     first, second = (parse_program(text(f"{name}.stripe")) for name in (before, after))
     assert not isinstance(prove_equal(first, second), Equal)
-    with pytest.raises(enumeration.InvalidProgram, match="was not written"):
+    with pytest.raises(InvalidProgram, match="was not written"):
         enumeration.decide(first, second)
 
 
@@ -177,7 +178,7 @@ def test_a_hole_without_a_pad_is_not_merged_into(tmp_path: Path, capsys: pytest.
     wrong = parse_program(text("hole_merged.stripe"))
     with pytest.raises(ExecutionError, match="merges into a hole without a pad, at the point i=3"):
         interpret(wrong, given)
-    with pytest.raises(enumeration.InvalidProgram, match="merged into and was not written"):
+    with pytest.raises(InvalidProgram, match="merged into and was not written"):
         enumeration.decide(wrong, wrong)
     (found,) = check_program(wrong)
     assert (found.message, found.place.path) == ("merged into, but unwritten", (0, 0, 0, 1))

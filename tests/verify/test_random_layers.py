@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from stripe.ir import DTYPES, ConstantBuffer, Program, Role
-from stripe.verify.enumeration import InvalidProgram, decide
+from stripe.verify.enumerated_cells import InvalidProgram
+from stripe.verify.enumeration import decide
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
 from tests.support.programs import build

@@ -13,6 +13,7 @@ from stripe.ir import Program, walk
 from stripe.poly import time_limit
 from stripe.verify import enumeration
 from stripe.verify.assumptions import ANY, Policy
+from stripe.verify.enumerated_cells import InvalidProgram
 from stripe.verify.proof import running
 from stripe.verify.proof.acceptance import Acceptance, Answer, accept
 from stripe.verify.proof.prove import OPERATIONS, SECONDS, prove_equal
@@ -91,7 +92,7 @@ def judge(
 
 def _enumerated(before: Program, after: Program, otherwise: Unknown) -> Verdict:
     """The verdict of the enumeration; `otherwise` where it has none, or `before` does something undefined."""
-    with suppress(enumeration.InvalidProgram), time_limit(SECONDS):
+    with suppress(InvalidProgram), time_limit(SECONDS):
         found = enumeration.decide(before, after, most_points=ENUMERATED)
         return otherwise if isinstance(found, Unknown) else found
     return otherwise
