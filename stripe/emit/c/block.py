@@ -21,7 +21,7 @@ from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
 from stripe.emit.loops.contraction import fuses, negates
 from stripe.emit.loops.memory import LocationMemory, due_fills
-from stripe.emit.loops.plan import BlockPlan, plan_block
+from stripe.emit.loops.plan import BlockPlan, carries_sums, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
 from stripe.ir import Block, Refinement, Special
 
@@ -174,6 +174,9 @@ class BlockEmitter:
         """The loops from number `first` in, and the statements at a point."""
         kind = DotWriter if "dot" in plan.block.tags else TileWriter
         tile = kind(plan, plan.tile, writer) if plan.tile else None
+        if carries_sums(plan) and kind is not DotWriter:
+            writer.helpers.need("carried")
+            writer.function.carries = True
         with ExitStack() as stack:
             last = len(plan.loops) - (2 if plan.transpose else 0)
             for level in range(first, plan.tile.level if plan.tile else last):

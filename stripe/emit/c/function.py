@@ -57,14 +57,15 @@ class FunctionText:
     """The lines of a function body. Names that are used and not declared inside are passed in.
 
     `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
-    with the sum that takes it. `negates`: sums of products may be negated. `tiled`: the
-    code names the vectors that registers hold.
+    with the sum that takes it. `negates`: sums of products may be negated. `tiled`: the code names the vectors that
+    registers hold. `carries`: a loop may carry several sums of integers.
     """
 
     dialect: Dialect
     fuses: bool = False
     negates: bool = False
     tiled: bool = False
+    carries: bool = False
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
     declared: set[str] = field(default_factory=set[str])
@@ -128,6 +129,7 @@ class FunctionText:
         texts += [f"{self.variables[variable]}{variable}" for variable in variables]
         kind = "ST_FUSED " if self.fuses else "ST_TILED " if self.tiled else ""
         kind += "ST_SIGNED " if self.negates else ""
+        kind += "ST_CARRIED " if self.carries else ""
         return [f"{kind}{self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{", *self.lines, "}"]
 
     def call(self, name: str, outer: FunctionText, private: str | None = None) -> str:

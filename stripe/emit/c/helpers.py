@@ -102,6 +102,16 @@ static inline float st_bf16_round(float x) {
 #endif""",
         (),
     ),
+    "carried": (
+        """\
+// Without vectors that gcc makes of several sums of integers in one loop: it loses terms (its bug 107212).
+#if defined(__GNUC__) && !defined(__clang__)
+#define ST_CARRIED __attribute__((optimize("no-tree-loop-vectorize")))
+#else
+#define ST_CARRIED
+#endif""",
+        (),
+    ),
     "multiply_add": (
         """\
 // ST_FMA: the processor has an instruction for a*b + c in one rounding; a ST_FUSED function may use it anywhere.

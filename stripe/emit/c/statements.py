@@ -107,13 +107,6 @@ def _store(
     exact = (dtype.is_float and not dtype.is_narrow) or (dtype.kind == "uint" and dtype.bits >= 32)
     if is_operator(form) and exact:
         writer.line(f"{element} {form}= {value};")
-    elif form == "+" and dtype.kind == "int" and accumulator is None:
-        # Through the unsigned twin of the type, whose overflow is defined: of sums that are cast to and fro gcc 12
-        # loses terms where it joins a loop over two or three elements with the loop that reads them.
-        unsigned = writer.dialect.integer(dtype.bits, signed=False)
-        wide = writer.dialect.integer(max(dtype.bits, 32), signed=False)
-        twin = f"*({unsigned} *)&{element}"
-        writer.line(f"{twin} = ({unsigned})(({wide}){twin} {form} ({wide}){value});")
     elif accumulator is not None:
         writer.line(f"{element} = {merge(agg, element, value, dtype, writer)};")
     elif form.count("{0}") <= 1:  # the element is read once

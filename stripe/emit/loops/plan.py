@@ -12,7 +12,10 @@ from stripe.emit.loops.order import buffers_of, fast_order, parallel_indices
 from stripe.emit.loops.scope import CodeScope
 from stripe.emit.loops.tiles import VectorTile, find_tile
 from stripe.emit.loops.transposes import Squares, find_transpose
-from stripe.ir import Affine, Block
+from stripe.ir import Affine, Agg, Block, Direction, Store
+
+_PEELED = 16
+"""Most iterations of a loop that gcc makes straight code of before it forms vectors (`max-completely-peel-times`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +77,23 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
     return BlockPlan(
         block, scope, found.guards, found.loops, False, parallel, accumulators, hints, tile, transpose
     )
+
+
+def carries_sums(plan: BlockPlan) -> bool:
+    """Whether a loop may carry several merges of integers from iteration to iteration in scalar variables: those of
+    several accumulators, and of elements that a compiler may hold, which are those of a short innermost loop or none.
+    """
+    block = plan.block
+    merges = {
+        number: plan.scope.areas[statement.ref]
+        for number, statement in enumerate(block.statements)
+        if isinstance(statement, Store)
+        and not (ref := block.ref(statement.ref)).dtype.is_float
+        and (ref.agg is not Agg.ASSIGN or ref.dir is Direction.INOUT)
+    }
+    if plan.tile:
+        return bool(merges) and any(point.lanes == 1 for point in (*plan.tile.points, *plan.tile.rest))
+    innermost = plan.loops[-1].var if plan.loops else ""
+    low, high = plan.scope.intervals.get(innermost, (0, 0))
+    kept = {n for n, area in merges.items() if innermost not in area.origin.names() or high - low < _PEELED}
+    return len(kept) > 1 or not kept <= plan.accumulators.keys()
