@@ -82,13 +82,15 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
 def carries_sums(plan: BlockPlan) -> bool:
     """Whether a loop may carry several merges of integers from iteration to iteration in scalar variables: those of
     several accumulators, and of elements that a compiler may hold, which are those of a short innermost loop or none.
+    An allocation lives for one point: no loop of its block carries it.
     """
     block = plan.block
     merges = {
         number: plan.scope.areas[statement.ref]
         for number, statement in enumerate(block.statements)
         if isinstance(statement, Store)
-        and not (ref := block.ref(statement.ref)).dtype.is_float
+        and not (ref := block.ref(statement.ref)).is_alloc
+        and not ref.dtype.is_float
         and (ref.agg is not Agg.ASSIGN or ref.dir is Direction.INOUT)
     }
     if plan.tile:
