@@ -89,3 +89,14 @@ def test_integers_that_are_computed_in_floats_rely_on_the_bits_of_the_interprete
     after = find_pass("constant_fold").model_validate({}).run(before, PassContext(evaluate=interpret))
     verdict = prove_equal(before, after)
     assert isinstance(verdict, Equal) and verdict.assumptions == (Assumption.FOLDED,)
+
+
+def test_a_constant_made_of_a_buffer_that_is_read_while_it_is_made() -> None:
+    before = load("verify/computed/read_while_made")
+    after = find_pass("constant_fold").model_validate({}).run(before, PassContext(evaluate=interpret))
+    assert {buffer.name for buffer in after.constants} == {"X", "V"}
+    assert prove_equal(before, after) == Equal((Assumption.FOLDED,))
+    held = next(buffer for buffer in after.constants if buffer.name == "V")
+    wrong = replace(held, data=bytes([held.data[0] ^ 1, *held.data[1:]]))
+    mutant = replace(after, constants=tuple(wrong if b is held else b for b in after.constants))
+    assert not isinstance(prove_equal(before, mutant), Equal)

@@ -13,14 +13,17 @@ from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.exec.layout import constant_array
 from stripe.ir import (
+    Affine,
     Block,
     Buffer,
     Constant,
     DType,
+    Index,
     Intrinsic,
     Program,
+    Refinement,
     Role,
-    Tags,
+    fresh,
     keep_statements,
     reads_of,
     scalar_defined,
@@ -31,6 +34,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.ir.frozen import replace
+from stripe.verify.interface import copied_elements
 from stripe.verify.proof.terms import Leaf, Number, number
 
 MOST_POINTS = 1 << 24
@@ -48,11 +52,11 @@ def same_constant(before: Program, after: Program, name: str) -> bool:
     if sum(ref.elements for _, block in walk(part.entry) for ref in block.allocs) > MOST_POINTS:
         return False
     try:
-        found = interpret(part, {})[name]
+        (found,) = interpret(part, {}).values()
     except ExecutionError:
         return False  # the proof of the rest names the error
     expected = constant_array(held)
-    same_type = (part.entry.ref(name).dtype, found.shape) == (held.dtype, expected.shape)
+    same_type = (before.entry.ref(name).dtype, found.shape) == (held.dtype, expected.shape)
     return same_type and found.tobytes() == expected.tobytes()
 
 
@@ -77,7 +81,8 @@ def _runs(block: Block) -> int:
 
 
 def _part(program: Program, name: str) -> Program | None:
-    """The statements of main that `name` needs, as a program with `name` as its one output and without inputs."""
+    """The statements of main that `name` needs, as a program without inputs whose one output is a copy of `name`,
+    which the statements may read."""
     main = program.main
     if len(program.entry.statements) > 1 or program.entry.find_ref(name) is None:
         return None  # other statements of the entry may write it too
@@ -94,17 +99,18 @@ def _part(program: Program, name: str) -> Program | None:
     main = keep_statements(main, kept)
     used = {view for s in main.statements for view in (*reads_of(s), *writes_of(s))}
     main = with_directions(replace(main, refinements=tuple(r for r in main.refinements if r.name in used)))
-    if any(ref.source == name and ref.dir.reads for ref in main.refinements):
-        return None
     seen = {ref.source for ref in main.refinements}  # a statement may write others beside `name`
     refs = tuple(
-        replace(ref, tags=Tags(), role=Role.USER if ref.name == name else Role.TEMPORARY)
-        if ref.name == name or ref.role is Role.USER
-        else ref
+        replace(ref, role=Role.TEMPORARY) if ref.role is Role.USER else ref
         for ref in program.entry.refinements
         if ref.name in seen
     )
-    entry = with_statements(replace(program.entry, refinements=refs), [main])
+    made = program.entry.ref(name)
+    given = Refinement.alloc(fresh(f"{name}.given", seen), made.dtype, made.sizes, role=Role.USER)
+    whole = [Index(f"d{dim}", size) for dim, size in enumerate(made.sizes)]
+    place = [Affine.var(index.name) for index in whole]
+    copy = copied_elements(f"give_{name}", whole, made, place, given, place)
+    entry = with_statements(replace(program.entry, refinements=(*refs, given)), [main, copy])
     return Program(entry, tuple(buffer for buffer in program.constants if buffer.name in wanted))
 
 
