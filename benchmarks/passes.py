@@ -18,8 +18,9 @@ from stripe.ir import Program
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.base import PassContext, Remark
 from stripe.pipeline.checks.structure import StructureCheck
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.files import hardware_of, load_pass_list
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 
 SIZES = (10, 30, 100, 300, 1000)

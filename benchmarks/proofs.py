@@ -14,7 +14,8 @@ from benchmarks import programs
 from benchmarks.measure import FOLDER, Row, limited, seconds, timed
 from benchmarks.passes import shipped
 from stripe.ir import Nest, Program, Store, walk
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.poly import count_domain

@@ -17,7 +17,7 @@ from stripe.pipeline.checks.proof import ExactCheck, check_input
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
-from stripe.verify.assumptions import ANY
+from stripe.verify.policy import ANY
 from tests.support.compiled import EXAMPLES, lowered
 
 GOLDEN = Path(__file__).resolve().parent / "golden"

@@ -29,10 +29,11 @@ from stripe.exec.compare import LOOSE, compare, layered, worst_element
 from stripe.ir import Program
 from stripe.pipeline.checks.proof import ExactCheck
 from stripe.pipeline.checks.structure import StructureCheck
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.setup import read_setup
-from stripe.verify.assumptions import ANY
+from stripe.verify.policy import ANY
 
 MIB = 1 << 20
 RUNS = 5

@@ -30,7 +30,7 @@ from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.autotile.search import TileSearch
 from stripe.passes.autotile.tiler import candidate_sizes
 from stripe.passes.autotile.tiling import Tiling
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.native import NATIVE, find_hardware
 from stripe.pipeline.setup import read_setup

@@ -18,11 +18,12 @@ from stripe.ir import ConfigError, Program
 from stripe.ir.errors import did_you_mean
 from stripe.passes.base import Pass, Remark
 from stripe.passes.registry import find_pass, pass_names
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.native import find_hardware
+from stripe.verify.policy import Policy
 
 if TYPE_CHECKING:
-    from stripe.verify.assumptions import Policy
     from stripe.verify.proof.judge import Judgement
 
 PassLike: TypeAlias = "str | os.PathLike[str] | Pass | PassEntry"
@@ -80,6 +81,7 @@ def run_passes(
 
     Raises ConfigError for errors in the configuration, StripeError for those in the program or where a proof fails.
     """
+    from stripe.pipeline.checks.levels import checks_of
     from stripe.pipeline.manager import PassManager
     from stripe.pipeline.setup import read_setup
 
@@ -94,14 +96,7 @@ def run_passes(
         )
     entries, machine = read_setup(steps, hardware, parameters, "passes")
     instruments: list[Instrument] = [] if on_remark is None else [_RemarkListener(on_remark)]
-    if verify != "none":
-        from stripe.pipeline.checks.structure import StructureCheck
-
-        instruments.append(StructureCheck(machine))
-    if verify == "exact":
-        from stripe.pipeline.checks.proof import ExactCheck, quiet
-
-        instruments.append(ExactCheck(quiet, _policy(assume, unknown)))
+    instruments += checks_of(verify, machine, _policy(assume, unknown))
     return PassManager(entries, machine, tuple(instruments)).run(program)
 
 
@@ -123,12 +118,12 @@ def prove(before: Program, after: Program, *, assume: str = "all", unknown: Unpr
 
 def _policy(assume: str, unknown: str) -> Policy:
     """The policy of two arguments. Raises ConfigError for words that they do not have."""
-    from stripe.verify.assumptions import Assumption, Policy, parse_assumptions
+    from stripe.verify.assumptions import Assumption
 
     if unknown not in get_args(Unproved):
         raise ConfigError(f"unknown is '{unknown}'", hint=f"it is one of {', '.join(get_args(Unproved))}")
     try:
-        return Policy(parse_assumptions(assume), unknown == "fail")
+        return Policy.of(assume, unknown)
     except ValueError:
         hint = f"write all, none, or some of {', '.join(Assumption)}"
         raise ConfigError(f"unknown assumption in '{assume}'", where="assume", hint=hint) from None

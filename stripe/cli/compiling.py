@@ -15,7 +15,7 @@ from stripe.cli.job import Job
 from stripe.frontends.frontend import Loaded, Source, refusal
 from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, Stage, print_program, walk
-from stripe.verify.assumptions import ANY, Policy, parse_assumptions
+from stripe.verify.policy import ANY, Policy
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
@@ -105,7 +105,7 @@ def run_passes(
     watched = spec.dump_dir or spec.verify_roundtrip or spec.timing or spec.verify == "exact"
     if not (job.entries or watched):
         return program
-    from stripe.pipeline.instrument import InternalFault
+    from stripe.pipeline.fault import InternalFault
     from stripe.pipeline.manager import PassManager
     from stripe.pipeline.timing import Timing
 
@@ -147,7 +147,8 @@ def warn_of_idle_parameters(job: Job, result: Callable[[HardwareModel], object] 
 def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
     """The clients in the order in which they see a result: shown before checked, so that a bad one shows."""
     from stripe.pipeline import printing
-    from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
+    from stripe.pipeline.checks.levels import checks_of
+    from stripe.pipeline.checks.structure import RoundTripCheck
 
     found: list[Instrument] = []
     if spec.dump_dir is not None:
@@ -170,19 +171,28 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
         found.append(printing.Progress(to_stderr, len(job.entries)))
     if spec.verify_roundtrip:
         found.append(RoundTripCheck())
-    if spec.verify != "none":
-        found.append(StructureCheck(job.hardware))
-    if spec.verify == "exact":
-        from stripe.pipeline.checks.proof import ExactCheck
-
-        name = job.source.name if job.source is not None else "the input"
-        found.append(ExactCheck(to_stderr, policy(spec), name))
-    return found
+    name = job.source.name if job.source is not None else "the input"
+    return [*found, *checks_of(spec.verify, job.hardware, policy(spec), to_stderr, name)]
 
 
 def policy(spec: CompileSpec) -> Policy:
     """The answers of proofs that the user accepts."""
-    return Policy(parse_assumptions(spec.assume), spec.verify_unknown == "fail")
+    return Policy.of(spec.assume, spec.verify_unknown)
+
+
+def warn_of_idle_policy(spec: CompileSpec, *, judged: bool) -> None:
+    """Warns of options about the answers of proofs where there are none: neither `--verify exact` nor another check
+    that is `judged` by them."""
+    if spec.verify == "exact" or judged:
+        return
+    for given, option in (
+        (spec.assume != "all", "--assume"),
+        (spec.verify_unknown != "run", "--verify-unknown"),
+    ):
+        if given:
+            to_stderr(
+                f"warning: {option} has no effect, for nothing is proved: give --verify exact with it\n"
+            )
 
 
 def to_stderr(text: str) -> None:

@@ -26,7 +26,7 @@ def report(error: Exception, job: Job) -> int:
         )
         return StripeError.exit_status
     from stripe.cli import reproducer  # pydantic and the passes, for faults alone
-    from stripe.pipeline.instrument import InternalFault
+    from stripe.pipeline.fault import InternalFault
 
     fault = error if isinstance(error, InternalFault) else None
     reason = fault.reason if fault else f"{type(error).__name__}: {error}"

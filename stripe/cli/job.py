@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stripe.frontends.frontend import Source
     from stripe.hw.schema import HardwareModel
     from stripe.pipeline.effects import GivenParameters
-    from stripe.pipeline.instrument import PassEntry
+    from stripe.pipeline.entry import PassEntry
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from stripe.cli.arguments.compile import CompileSpec
 from stripe.config.defines import parse_define
 from stripe.ir import ConfigError
 from stripe.ir.errors import did_you_mean
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.setup import read_setup
 
 if TYPE_CHECKING:

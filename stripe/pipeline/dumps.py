@@ -14,7 +14,8 @@ from typing_extensions import override
 
 from stripe.ir import ConfigError, Program, print_program
 from stripe.output import replace_file, unwritable
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.passlist import entry_json
 
 if TYPE_CHECKING:

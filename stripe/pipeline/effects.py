@@ -13,7 +13,7 @@ from stripe.config.model import Scalar
 from stripe.hw.schema import HardwareModel
 from stripe.hw.trace import MachineFacts, Reads
 from stripe.ir import ConfigError
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.setup import PassSource, read_setup
 
 _NOTES = frozenset({"name", "description", "parameters", "sources"})

@@ -2,58 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-from pydantic import JsonValue
-
 from stripe.ir import Program
-from stripe.passes.base import Pass, Remark
-
-
-@dataclass(frozen=True, slots=True)
-class PassEntry:
-    """A pass with its options and the name that the pass list gives it."""
-
-    name: str
-    pass_: Pass
-    tune: tuple[tuple[str, tuple[JsonValue, ...]], ...] = ()
-    """Options with the values that tuning may try beside the pass's own."""
-    optional: bool = False
-    """Whether programs are expected in which no block has its tags."""
-
-    @property
-    def label(self) -> str:
-        """The name in messages: `'fuse_relu' (fusion)`, or `'dce'` where both names are the same."""
-        kind = self.pass_.pass_name
-        return f"'{self.name}'" if self.name == kind else f"'{self.name}' ({kind})"
-
-
-class InternalFault(Exception):
-    """A fault of ours, not of the user: a pass that crashed or produced invalid IR.
-
-    `details` has one finding per line; `reproducer` says where the crash reproducer lies once it is written.
-    """
-
-    exit_status = 70
-
-    def __init__(self, reason: str, details: tuple[str, ...] = ()) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.details = details
-        self.reproducer: Path | None = None
-
-
-MOST_FINDINGS = 10
-"""Findings that a fault shows."""
-
-
-def first_lines(findings: Sequence[object]) -> tuple[str, ...]:
-    """The first findings as details of a fault, and the number of the others."""
-    more = len(findings) - MOST_FINDINGS
-    lines = [line for finding in findings[:MOST_FINDINGS] for line in str(finding).splitlines()]
-    return (*lines, *([f"… and {more} more"] if more > 0 else ()))
+from stripe.passes.base import Remark
+from stripe.pipeline.entry import PassEntry
 
 
 class Instrument:

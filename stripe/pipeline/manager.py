@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, cast
 from stripe.ir import ConfigError, Program, Stage, StripeError, closest, unmet_demands, walk
 from stripe.passes.base import DependsOn, Pass, PassContext, Remark, Selection, any_matching
 from stripe.passes.registry import find_pass, pass_names
-from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.fault import InternalFault
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.pricing import PriceMemo, Pricing
 
 if TYPE_CHECKING:

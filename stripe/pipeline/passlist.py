@@ -16,7 +16,7 @@ from stripe.ir import ConfigError
 from stripe.ir.errors import combine, did_you_mean
 from stripe.passes.base import Pass
 from stripe.passes.registry import find_pass
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 
 _KEYS = ("passes", "hardware", "optional")
 _ENTRY_KEYS = ("name", "tune", "optional")

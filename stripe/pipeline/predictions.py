@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stripe.ir import Program, StripeError
 from stripe.passes.base import Remark, RemarkKind
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel

@@ -11,7 +11,8 @@ from typing_extensions import override
 from stripe.ir import Program, print_program
 from stripe.passes.base import Remark, RemarkKind
 from stripe.pipeline.elapsed import ElapsedLine
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.predictions import Prediction, differences, predictions
 
 if TYPE_CHECKING:

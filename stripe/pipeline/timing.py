@@ -7,7 +7,8 @@ import time
 from typing_extensions import override
 
 from stripe.ir import Program
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 
 
 class Timing(Instrument):

@@ -24,7 +24,7 @@ from stripe.ir import Program, StripeError, print_program
 from stripe.passes.base import Pass, PassContext
 from stripe.pipeline.checks.bounds import require_bounds
 from stripe.pipeline.checks.proof import quiet
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import with_option
 

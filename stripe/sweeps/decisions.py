@@ -6,7 +6,8 @@ from typing_extensions import override
 
 from stripe.ir import StripeError
 from stripe.passes.base import Remark, RemarkKind
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.sweeps.evaluate import program_of
 from stripe.sweeps.plan import SweepPlan

@@ -27,7 +27,7 @@ from stripe.garbage import collected_seldom
 from stripe.hw.schema import HardwareModel
 from stripe.hw.trace import MachineFacts, Reads
 from stripe.ir import Program, StripeError
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.passlist import entry_json
 from stripe.pipeline.reproducer import Reproducer
 from stripe.sweeps.cache import KeptResult, ResultCache

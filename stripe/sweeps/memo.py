@@ -18,7 +18,8 @@ from typing_extensions import override
 from stripe.cost.time.price import Price, price_program
 from stripe.hw.trace import MachineFacts, Reads
 from stripe.ir import Program, StripeError
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import entry_json
 

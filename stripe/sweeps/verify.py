@@ -17,7 +17,7 @@ from stripe.pipeline.manager import PassManager
 from stripe.sweeps.evaluate import ResultRow, program_of
 from stripe.sweeps.metrics import metrics_of
 from stripe.sweeps.plan import SweepPlan, Workload
-from stripe.verify.assumptions import ANY
+from stripe.verify.policy import ANY
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -29,18 +28,6 @@ _TEXTS = {
 }
 
 ALL = frozenset(Assumption)
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The answers that a user accepts: proofs under the `assumed` assumptions, and *unknown* unless it fails."""
-
-    assumed: frozenset[Assumption] = ALL
-    unknown_fails: bool = False
-
-
-ANY = Policy()
-"""Proofs under all assumptions, and *unknown* where running agrees."""
 
 
 def in_order(flags: Iterable[Assumption]) -> tuple[Assumption, ...]:

@@ -10,7 +10,8 @@ import pytest
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
 from stripe.passes.base import Remark
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.predictions import differences, predictions
 from stripe.pipeline.setup import read_setup

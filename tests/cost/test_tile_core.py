@@ -10,7 +10,7 @@ from stripe.cost.time.tile_core import OPERAND_WEIGHT, CoreTiles, core_tiles
 from stripe.hw import load_hardware
 from stripe.ir import Block, walk
 from stripe.passes.autotile.autotile import Autotile
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.setup import read_setup
 from stripe.tile import compile_tile

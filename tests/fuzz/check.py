@@ -33,7 +33,7 @@ from stripe.ir import (
     walk,
 )
 from stripe.pipeline.checks.structure import require_units
-from stripe.pipeline.instrument import InternalFault
+from stripe.pipeline.fault import InternalFault
 from stripe.pipeline.manager import PassManager
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.running import difference

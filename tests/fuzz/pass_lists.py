@@ -17,8 +17,9 @@ from stripe.config.files import find_file, shipped
 from stripe.hw.schema import HardwareModel
 from stripe.ir import FIELD_WORDS, ConfigError, Program, StripeError, walk
 from stripe.passes.registry import find_pass, pass_names
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.fault import InternalFault
 from stripe.pipeline.files import load_pass_list
-from stripe.pipeline.instrument import InternalFault, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import entry_json, parse_passes, read_pass_list
 from tests.support.index_maps import blocked_maps

@@ -9,10 +9,10 @@ import pytest
 
 from stripe.ir import Program, parse_program
 from stripe.pipeline.checks.proof import ExactCheck, ProofError
-from stripe.pipeline.instrument import InternalFault
+from stripe.pipeline.fault import InternalFault
 from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
-from stripe.verify.assumptions import ANY
+from stripe.verify.policy import ANY
 from stripe.verify.proof import judge as judging
 from stripe.verify.proof.witness import Equal
 

@@ -13,7 +13,9 @@ from stripe.passes.base import Remark
 from stripe.pipeline.checks.bounds import BoundsCheck
 from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
 from stripe.pipeline.dumps import Dumps
-from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.fault import InternalFault
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import entry_json, parse_passes
 from stripe.pipeline.printing import PrintPrograms, Remarks, Shown

@@ -13,7 +13,8 @@ from stripe.api.compiling import Unproved
 from stripe.cli.start import opt, reduce, run, sim
 from stripe.pipeline.checks import bounds, proof
 from stripe.verify import enumeration
-from stripe.verify.assumptions import Assumption, Policy
+from stripe.verify.assumptions import Assumption
+from stripe.verify.policy import Policy
 from stripe.verify.program import Finding, Instance
 from stripe.verify.proof import judge as judging
 from stripe.verify.proof.acceptance import accept

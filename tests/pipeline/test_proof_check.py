@@ -9,7 +9,7 @@ import pytest
 import stripe
 from stripe.cli.start import opt
 from stripe.pipeline.checks import proof
-from stripe.verify.assumptions import Policy
+from stripe.verify.policy import Policy
 from stripe.verify.program import Finding, Instance
 from stripe.verify.proof.witness import Unknown
 

@@ -14,7 +14,8 @@ from stripe.ir import ConfigError, Program, parse_program, print_program, verify
 from stripe.ir.text.json_ir import parse_json, program_json
 from stripe.passes.base import PassContext
 from stripe.passes.registry import BUILTIN, find_pass
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from tests.passes.kernels import program_of

@@ -15,7 +15,7 @@ from stripe.config.document import parse_document
 from stripe.ir import print_program
 from stripe.passes.base import Pass, TagReqs, TagSet
 from stripe.passes.registry import BUILTIN, find_pass
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.passlist import entry_json, parse_passes, read_pass_list, spell
 from tests.passes.kernels import program_of
 from tests.passes.random_kernels import Made, programs

@@ -21,11 +21,12 @@ from stripe.passes.base import Remark
 from stripe.pipeline.checks.proof import ExactCheck
 from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
 from stripe.pipeline.engines import Arrays
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.setup import read_setup
 from stripe.tile import compile_tile
-from stripe.verify.assumptions import ANY
+from stripe.verify.policy import ANY
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tile"))
 LISTS = shipped("optconfigs")

@@ -18,7 +18,7 @@ from stripe.cost.time.simulate import simulate_program
 from stripe.hw.schema import HardwareModel
 from stripe.hw.trace import MachineFacts, Reads
 from stripe.ir import Program, StripeError
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.setup import read_setup
 from stripe.sweeps.memo import PassMemo

@@ -25,8 +25,9 @@ from stripe.ir.check.magnitude import check_magnitude
 from stripe.poly import Relation
 from stripe.tile import compile_tile
 from stripe.verify import enumeration
-from stripe.verify.assumptions import Assumption, Policy
+from stripe.verify.assumptions import Assumption
 from stripe.verify.enumeration import decide
+from stripe.verify.policy import Policy
 from stripe.verify.program import check_program
 from stripe.verify.proof import computed
 from stripe.verify.proof.judge import judge

@@ -11,7 +11,8 @@ from typing_extensions import override
 from benchmarks import programs
 from benchmarks.passes import shipped
 from stripe.ir import Program
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.verify.assumptions import Assumption

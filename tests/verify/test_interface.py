@@ -20,9 +20,9 @@ from stripe.ir.text.json_ir import json_schema, parse_json, program_json
 from stripe.pipeline.checks.proof import ExactCheck, ProofError
 from stripe.pipeline.passlist import parse_passes
 from stripe.verify import enumeration
-from stripe.verify.assumptions import ANY
 from stripe.verify.enumerated_cells import InvalidProgram
 from stripe.verify.interface import moved_tensor
+from stripe.verify.policy import ANY
 from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal, prove_pads
 from stripe.verify.proof.witness import Different, Equal

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from stripe.ir import Affine, Block, Program, rewrite_blocks, with_entry
-from stripe.verify.assumptions import Assumption, Policy
+from stripe.verify.assumptions import Assumption
+from stripe.verify.policy import Policy
 from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import OPERATIONS, prove_equal

@@ -16,7 +16,8 @@ from stripe.frontends.frontend import Loaded, Source
 from stripe.ir import StripeError, block_at
 from stripe.ir.block import Block
 from stripe.passes.base import Remark
-from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.tile import TileErrors
 
 _EXPECTED = re.compile(

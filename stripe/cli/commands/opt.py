@@ -17,6 +17,7 @@ from stripe.cli.compiling import (
     run_passes,
     to_stderr,
     warn_of_idle_parameters,
+    warn_of_idle_policy,
 )
 from stripe.cli.exit_status import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
@@ -45,6 +46,8 @@ def perform(job: Job, spec: OptSpec) -> int:
     folder = _folder_target(target)
     if folder is not None:
         _require_folder(spec, folder)
+    checked = target is not None and target.unchecked and spec.verify != "none"
+    warn_of_idle_policy(spec, judged=checked or spec.verify_against is not None)
     source = read_job(job, spec)
     against = None if spec.verify_against is None else _other_program(job, spec.verify_against)
     products: list[Product] = []

@@ -19,6 +19,7 @@ from stripe.cli.compiling import (
     run_passes,
     to_stderr,
     warn_of_idle_parameters,
+    warn_of_idle_policy,
 )
 from stripe.cli.exit_status import MISMATCH, OK
 from stripe.cli.job import Job
@@ -39,6 +40,7 @@ def perform(job: Job, spec: RunSpec) -> int:
     for path in (spec.out, spec.json):  # before the run, which may take hours
         if path not in (None, "-"):
             check_output(path)
+    warn_of_idle_policy(spec, judged=engine.unchecked and spec.verify != "none")
     source = read_job(job, spec)
     loaded, reading = load_program(job, source, spec)
     original = loaded.program

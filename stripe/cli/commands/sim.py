@@ -8,7 +8,13 @@ from typing import cast
 from pydantic import BaseModel, JsonValue
 
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.compiling import load_program, read_job, run_passes, warn_of_idle_parameters
+from stripe.cli.compiling import (
+    load_program,
+    read_job,
+    run_passes,
+    warn_of_idle_parameters,
+    warn_of_idle_policy,
+)
 from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
@@ -29,6 +35,7 @@ def perform(job: Job, spec: SimSpec) -> int:
     source = read_job(job, spec)
     if job.hardware is None and not spec.counts:
         raise UsageError("no machine is given to simulate", "name one with --hw, such as --hw dsp_conv")
+    warn_of_idle_policy(spec, judged=False)
     loaded, reading = load_program(job, source, spec)
     program = run_passes(job, spec, loaded.program, reading)
     if spec.counts or job.hardware is None:

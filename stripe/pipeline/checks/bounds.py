@@ -9,9 +9,11 @@ from typing_extensions import override
 
 from stripe.ir import Program
 from stripe.pipeline.checks.proof import errors_of, quiet, raise_findings
-from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry, first_lines
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.fault import InternalFault, first_lines
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
-from stripe.verify.assumptions import ANY, Policy
+from stripe.verify.policy import ANY, Policy
 from stripe.verify.program import check_memory
 
 if TYPE_CHECKING:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing_extensions import override
 
 from stripe.ir import Program
-from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.fault import InternalFault
+from stripe.pipeline.instrument import Instrument
 
 
 class DependenceCheck(Instrument):

@@ -9,9 +9,12 @@ from typing_extensions import override
 from stripe.ir import Program, StripeError, walk
 from stripe.ir.errors import combine
 from stripe.pipeline.checks.dependences import DependenceCheck
-from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
-from stripe.verify.assumptions import ANY, Assumption, Policy, in_order
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.fault import InternalFault
+from stripe.pipeline.instrument import Instrument
+from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.interface import moved_tensor
+from stripe.verify.policy import ANY, Policy
 from stripe.verify.program import Finding, check_program
 from stripe.verify.proof.acceptance import Acceptance, accept
 from stripe.verify.proof.judge import judge

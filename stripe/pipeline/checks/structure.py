@@ -18,7 +18,9 @@ from stripe.ir import (
     verify_structural,
     walk,
 )
-from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry, first_lines
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.fault import InternalFault, first_lines
+from stripe.pipeline.instrument import Instrument
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel

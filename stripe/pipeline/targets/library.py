@@ -34,7 +34,7 @@ from stripe.ir import (
 )
 from stripe.passes.base import LocationSpec, PassContext, Remark
 from stripe.passes.memory_placement.memory_placement import MemoryPlacement
-from stripe.pipeline.instrument import InternalFault
+from stripe.pipeline.fault import InternalFault
 from stripe.verify.machine.schedule import check_placement
 
 _ARENA = "main"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from stripe.verify.assumptions import Assumption, Policy
+from stripe.verify.assumptions import Assumption
+from stripe.verify.policy import Policy
 from stripe.verify.proof.running import JointRun
 from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from stripe.ir import Program, walk
 from stripe.poly import time_limit
 from stripe.verify import enumeration
-from stripe.verify.assumptions import ANY, Policy
 from stripe.verify.enumerated_cells import InvalidProgram
+from stripe.verify.policy import ANY, Policy
 from stripe.verify.proof import running
 from stripe.verify.proof.acceptance import Acceptance, Answer, accept
 from stripe.verify.proof.prove import OPERATIONS, SECONDS, prove_equal
