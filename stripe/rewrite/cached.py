@@ -145,15 +145,30 @@ def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refus
 
 def assigned_before(merge: Access, writes: Sequence[Access]) -> bool:
     """Whether each point of a block around assigns, in statements before, all elements that it merges."""
-    earlier = [
-        (common_depth(part, merge), part)
-        for part in writes
-        if part.agg is Agg.ASSIGN and part.path < merge.path
-    ]
+    return covered_before(merge, [part for part in writes if part.agg is Agg.ASSIGN])
+
+
+def covered_before(access: Access, writes: Sequence[Access]) -> bool:
+    """Whether each point of a block around writes, in statements before, all elements that an access touches."""
+    earlier = [(common_depth(part, access), part) for part in writes if part.path < access.path]
     return any(
-        _covered([merge], [part for shared, part in earlier if shared >= depth], merge.nest.prefix(depth))
+        _covered([access], [part for shared, part in earlier if shared >= depth], access.nest.prefix(depth))
         for depth in {depth for depth, _ in earlier}
     )
+
+
+def writes_before(nest: Nest, buffer: Buffer) -> list[Access]:
+    """The writes outside of a block that may come before it: those of statements before, and all others inside of a
+    block of several points around both."""
+    owner, path = nest_at(nest.blocks[0], buffer.path), nest.path
+    repeated = [depth for depth in range(len(buffer.path), len(path) - 1) if nest.blocks[depth].points > 1]
+    return [
+        part
+        for part in through_view(owner, buffer.name)
+        if part.is_write
+        and part.path[: len(path)] != path
+        and (part.path < path or any(part.path[: depth + 1] == path[: depth + 1] for depth in repeated))
+    ]
 
 
 def begins_inside(entry: Block, nest: Nest, buffer: Buffer, agg: Agg) -> bool:
@@ -164,7 +179,7 @@ def begins_inside(entry: Block, nest: Nest, buffer: Buffer, agg: Agg) -> bool:
         return False
     everywhere = through_view(owner, buffer.name)
     inside = [part for part in everywhere if part.path[: len(nest.path)] == nest.path]
-    earlier = [part for part in everywhere if part.is_write and part.path < nest.path]
+    earlier = writes_before(nest, buffer)
     around, prefix = owner.prefix(owner.depth), nest.prefix(nest.depth)
     names = element_names(len(inside[0].index))
     touched = union((touched_at(part, prefix) for part in inside), (*prefix, *names))

@@ -161,11 +161,12 @@ class ResidencyPlanner:
         return copy
 
     def _has_to_come(self, operand: OperandUse) -> bool:
-        """Whether the statement needs contents of the far buffer: of a fresh buffer it reads its own writes alone. A
-        copy of a buffer that nothing reads goes back without the elements written before its stay."""
-        if operand.name in self.unread:
-            return False
-        return operand.name in self._far or (operand.reads and operand.name not in self.fresh)
+        """Whether a copy has to begin with the contents of the far buffer, which later statements may read and all of
+        which goes back: of a fresh buffer the block reads its own writes alone. A copy of a buffer that nothing reads
+        goes back without the elements written before its stay."""
+        return operand.name not in self.unread and (
+            operand.name in self._far or operand.name not in self.fresh
+        )
 
     def _after(self, number: int) -> None:
         """Marks written copies, stores outputs that are complete, and gives back the places of copies without a next

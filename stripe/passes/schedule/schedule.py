@@ -47,7 +47,7 @@ from stripe.passes.schedule.plan import Residency, ResidencyPlanner, SwapIn, Swa
 from stripe.passes.schedule.routes import check_transfers, reachable
 from stripe.passes.schedule.time import list_scheduled
 from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
-from stripe.passes.schedule.written import WrittenElements, fresh_buffers
+from stripe.passes.schedule.written import WrittenElements
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_interface
 
 POLICIES = (
@@ -181,7 +181,7 @@ class Schedule(Pass):
         and results of the last statement leave: where these are whole, streaming them alone is tried, too.
         """
         block = block_at(entry, path)
-        written = WrittenElements(nest_at(entry, path), fresh_buffers(entry, block))
+        written = WrittenElements(nest_at(entry, path))
         if (obstacle := written.obstacle()) is not None:
             return Refusal(obstacle)
         best: _Scheduled | None = None
@@ -271,8 +271,8 @@ class Schedule(Pass):
         inner = entry.refinements if block.is_main else ()
         temporaries = {ref.name for ref in inner if ref.role is not Role.USER}
         outputs = frozenset(ref.name for ref in block.outputs if ref.source not in temporaries)
-        fresh = fresh_buffers(entry, block)
-        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, written.unread(), policies)
+        fresh, unread = written.fresh, written.unread()
+        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, unread, policies)
         planner.run()
         return planner
 

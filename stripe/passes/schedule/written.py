@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from operator import add
 
-from stripe.ir import Agg, Block, Nest, Refinement, block_at
-from stripe.poly import Access, Points, box_points, elements, pieces, through_view
-from stripe.rewrite.cached import assigned_before, begins_inside
+from stripe.ir import Agg, Buffer, Nest, Refinement, block_at
+from stripe.ir.frozen import replace
+from stripe.poly import Access, Points, box_points, elements, pieces, through_view, touched_at
+from stripe.rewrite.cached import assigned_before, begins_inside, covered_before, writes_before
 from stripe.rewrite.regions import EVERYTHING, Region
-
-
-def fresh_buffers(entry: Block, block: Block) -> frozenset[str]:
-    """The buffers that hold nothing when a block begins: its own, and in main all but given tensors that it only
-    reads."""
-    given = {ref.name for ref in entry.refinements if ref.is_kept}
-    given -= {ref.source for ref in block.refinements if ref.dir.writes}
-    return frozenset(
-        r.name for r in block.refinements if r.is_alloc or (block.is_main and r.source not in given)
-    )
 
 
 class WrittenElements:
     """The elements that the statements of the innermost block of a nest write, by buffer. `fresh` buffers hold nothing
-    when the block begins.
+    where the block touches them when it begins: its own, and those that no statement has written there before.
     """
 
-    def __init__(self, nest: Nest, fresh: Collection[str]) -> None:
-        self._nest, self._fresh = nest, fresh
+    def __init__(self, nest: Nest) -> None:
+        self._nest = nest
         self._accesses: dict[str, tuple[Access, ...]] = {}
+        self._earlier = {ref.name: self._writes_before(ref) for ref in nest.block.refinements}
+        self.fresh = frozenset(ref.name for ref in nest.block.refinements if self._is_fresh(ref))
         self._written: dict[tuple[str, int], Points | None] = {}
 
     def unread(self) -> frozenset[str]:
@@ -36,32 +30,72 @@ class WrittenElements:
         return frozenset(name for name in refs if all(a.agg is Agg.ASSIGN for a in self._of(name)))
 
     def regions(self, name: str, number: int, stay: Collection[int]) -> list[Region]:
-        """The part of a buffer to move when statement `number` has run: all of it where no statement writes (of one
-        with undefined holes the elements read); of an unread buffer the elements that the statements of a `stay` write;
+        """The part of a buffer to move when statement `number` has run: all of a given tensor (of one with undefined
+        holes the elements read); of an unread buffer the elements that the statements of a `stay` write;
         of a fresh buffer the elements written so far; else the elements that statements touch."""
         found, ref, depth = self._of(name), self._nest.block.ref(name), len(self._nest.path)
         if stay and name in self.unread():
             return _regions(ref, _part(ref, [access for access in found if access.path[depth] in stay]))
-        if not any(access.is_write for access in found):
-            return _regions(ref, _part(ref, found)) if self._has_undefined_holes(name) else [EVERYTHING]
-        return _regions(ref, self._until(ref, number) if name in self._fresh else _part(ref, found))
+        if self._is_given(ref) and not self._tensor(ref).has_undefined_holes:
+            return [EVERYTHING]
+        return _regions(ref, self._until(ref, number) if name in self.fresh else _part(ref, found))
 
     def obstacle(self) -> str | None:
         """The reason why copies in a near memory would not hold the contents of their buffers, at each point of the
         blocks around."""
+        unread = self.unread()
         for ref in self._nest.block.refinements:
-            found = self._of(ref.name)
+            name, found = ref.name, self._of(ref.name)
             if loops := self._loops_around(found):
-                return f"the elements of {ref.name} that it touches differ with {', '.join(loops)} around it"
+                return f"the elements of {name} that it touches differ with {', '.join(loops)} around it"
             merges = [access for access in found if access.is_write and access.agg is not Agg.ASSIGN]
             aggs = {access.agg for access in merges}
-            if all(assigned_before(merge, found) for merge in merges):
-                continue
-            if len(aggs) > 1 or not (ref.name in self._fresh or self._begins_inside(merges[0])):
-                return f"{ref.name} is merged with what it held before, by {', '.join(sorted(a.value for a in aggs))}"
-            if ref.name not in self._fresh and ref.dir.reads:
-                return f"{ref.name} holds nothing before it is merged into, and would be fetched"
+            if not all(assigned_before(merge, found) for merge in merges) and (
+                len(aggs) > 1 or not (self._begins_with_block(ref) or self._begins_inside(merges[0]))
+            ):
+                return f"{name} is merged with what it held before, by {', '.join(sorted(a.value for a in aggs))}"
+            if name not in self.fresh | unread and not self._is_whole(ref):
+                return (
+                    f"of the elements of {name} that it touches, some hold nothing before it, and others may"
+                )
         return None
+
+    def _writes_before(self, ref: Refinement) -> list[Access]:
+        """The writes outside that may come before the block."""
+        return [] if self._begins_with_block(ref) else writes_before(self._nest, self._buffer(ref))
+
+    def _begins_with_block(self, ref: Refinement) -> bool:
+        """Whether a buffer is there, and written, in the block alone; main runs once, and with it all statements."""
+        return ref.is_alloc or (self._nest.block.is_main and not self._is_given(ref))
+
+    def _is_given(self, ref: Refinement) -> bool:
+        """Whether a buffer is a tensor that the program only reads."""
+        entry, buffer = self._nest.blocks[0], self._buffer(ref)
+        views = (view for block in entry.blocks for view in block.refinements if view.source == buffer.name)
+        return self._tensor(ref).is_kept and not any(view.dir.writes for view in views)
+
+    def _is_fresh(self, ref: Refinement) -> bool:
+        """Whether the elements that the block touches hold nothing when it begins."""
+        if self._begins_with_block(ref):
+            return True
+        buffer = self._buffer(ref)
+        around = self._nest.prefix(len(buffer.path) - 1)
+        return not self._is_given(ref) and all(
+            touched_at(part, around).disjoint(touched_at(mine, around))
+            for part in self._earlier[ref.name]
+            for mine in self._in_buffer(ref)
+        )
+
+    def _is_whole(self, ref: Refinement) -> bool:
+        """Whether all elements that the block writes hold something when it begins."""
+        earlier = self._earlier[ref.name]
+        return all(covered_before(mine, earlier) for mine in self._in_buffer(ref) if mine.is_write)
+
+    def _in_buffer(self, ref: Refinement) -> Iterator[Access]:
+        """The accesses through a view, with the elements of its buffer."""
+        origin = self._nest.views[ref.name].origin
+        for access in self._of(ref.name):
+            yield replace(access, index=tuple(map(add, access.index, origin)))
 
     def _begins_inside(self, merge: Access) -> bool:
         return begins_inside(self._nest.blocks[0], self._nest, merge.buffer, merge.agg)
@@ -83,7 +117,7 @@ class WrittenElements:
         merges begin with, which no transfer moves."""
         depth, ref = len(self._nest.path), self._nest.block.ref(name)
         reads = [access for access in self._of(name) if not access.is_write]
-        if name not in self._fresh or len(reads) == len(self._of(name)):
+        if name not in self.fresh or len(reads) == len(self._of(name)):
             return False
         for number in dict.fromkeys(access.path[depth] for access in reads):
             written = self._until(ref, number)
@@ -101,9 +135,12 @@ class WrittenElements:
             self._written[key] = _part(ref, writes)
         return self._written[key]
 
-    def _has_undefined_holes(self, name: str) -> bool:
-        buffer = self._nest.views[name].buffer
-        return block_at(self._nest.blocks[0], buffer.path).ref(buffer.name).has_undefined_holes
+    def _buffer(self, ref: Refinement) -> Buffer:
+        return self._nest.views[ref.name].buffer
+
+    def _tensor(self, ref: Refinement) -> Refinement:
+        buffer = self._buffer(ref)
+        return block_at(self._nest.blocks[0], buffer.path).ref(buffer.name)
 
     def _of(self, name: str) -> tuple[Access, ...]:
         if name not in self._accesses:
