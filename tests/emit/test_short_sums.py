@@ -42,3 +42,19 @@ def test_no_term_of_two_sums_in_one_block_is_lost(dtype: str, merge: str) -> Non
     """The sums are of two buffers, each with an accumulator."""
     text = source("emit/sums/two").replace(" i32", f" {dtype}")
     _check(stripe.parse(text.replace("S[]:add", f"S[]:{merge}").replace("T[]:add", f"T[]:{merge}")))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64"])
+@pytest.mark.parametrize("terms", [2, 3, 4])
+def test_no_term_of_sums_of_short_sums_is_lost(dtype: str, terms: int) -> None:
+    """Sums of the channels of an image: gcc makes straight code of the two inner loops."""
+    _check(
+        stripe.parse(
+            f"function (A[B=24, W={terms}, C=2]: {dtype}) -> (O) {{ T[c : C] = +(A[b, w, c]); O[] = +(T[c]); }}"
+        )
+    )
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64"])
+def test_no_term_of_sums_in_blocks_of_one_loop_is_lost(dtype: str) -> None:
+    _check(stripe.parse(source("emit/sums/nested").replace(" i32", f" {dtype}")))

@@ -12,7 +12,7 @@ from stripe.emit.loops.order import buffers_of, fast_order, parallel_indices
 from stripe.emit.loops.scope import CodeScope
 from stripe.emit.loops.tiles import VectorTile, find_tile
 from stripe.emit.loops.transposes import Squares, find_transpose
-from stripe.ir import Affine, Agg, Block, Direction, Store
+from stripe.ir import Affine, Agg, Block, Direction, Intrinsic, Store
 
 _PEELED = 16
 """Most iterations of a loop that gcc makes straight code of before it forms vectors (`max-completely-peel-times`)."""
@@ -80,22 +80,25 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
 
 
 def carries_sums(plan: BlockPlan) -> bool:
-    """Whether a loop may carry several merges of integers from iteration to iteration in scalar variables: those of
-    several accumulators, and of elements that a compiler may hold, which are those of a short innermost loop or none.
-    An allocation lives for one point: no loop of its block carries it.
+    """Whether a loop may carry several merges of integers from iteration to iteration in scalar variables.
+
+    One merge in an innermost loop that no compiler makes straight code of is carried alone, unless its value is a sum
+    or a product that a compiler merges term by term. Any other becomes several where a loop around it carries on.
     """
     block = plan.block
-    merges = {
-        number: plan.scope.areas[statement.ref]
-        for number, statement in enumerate(block.statements)
+    merges = [
+        statement
+        for statement in block.statements
         if isinstance(statement, Store)
-        and not (ref := block.ref(statement.ref)).is_alloc
-        and not ref.dtype.is_float
+        and not (ref := block.ref(statement.ref)).dtype.is_float
         and (ref.agg is not Agg.ASSIGN or ref.dir is Direction.INOUT)
-    }
+    ]
     if plan.tile:
         return bool(merges) and any(point.lanes == 1 for point in (*plan.tile.points, *plan.tile.rest))
-    innermost = plan.loops[-1].var if plan.loops else ""
-    low, high = plan.scope.intervals.get(innermost, (0, 0))
-    kept = {n for n, area in merges.items() if innermost not in area.origin.names() or high - low < _PEELED}
-    return len(kept) > 1 or not kept <= plan.accumulators.keys()
+    low, high = plan.scope.intervals[plan.loops[-1].var] if plan.loops else (0, 0)
+    merged = {"add": {"add", "sub", "neg"}, "mul": {"mul"}}
+    joins = {op for store in merges for op in merged.get(block.ref(store.ref).agg.value, ())}
+    alone = len(merges) == 1 and high - low >= _PEELED
+    return bool(merges) and not (
+        alone and joins.isdisjoint(s.op for s in block.statements if isinstance(s, Intrinsic))
+    )
