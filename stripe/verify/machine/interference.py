@@ -9,9 +9,9 @@ from functools import cached_property
 from heapq import heappop, heappush
 from itertools import combinations, pairwise
 
-from stripe.ir import Block, Constant, Diagnostic, Load, Nest, Path, Program, Refinement, Store, walk
+from stripe.ir import Block, Constant, Diagnostic, Load, Nest, Path, Refinement, Store
 from stripe.ir.check.diagnostic import Part
-from stripe.verify.machine.units import Place
+from stripe.verify.machine.units import Place, unit_of
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,28 @@ def closure(block: Block) -> list[int]:
     return before
 
 
-def is_transfer(block: Block, around: Block) -> bool:
-    """Whether a block inside of `around` computes nothing, on another unit: it moves data, or fills with constants."""
-    parts = [part for _, part in walk(block)]
-    elsewhere = any(part.location and part.location != around.location for part in parts)
+def in_flight(block: Block) -> int:
+    """The tiles of a block that are at work at one time."""
+    return min(block.pipeline_depth or 1, block.points)
+
+
+def is_transfer(nest: Nest) -> bool:
+    """Whether a block computes nothing, and no part of it runs on the unit of the block around: it moves data, or fills
+    with constants."""
+    assert nest.outer is not None
+    around, parts = unit_of(nest.outer).location, working_parts(nest)
+    units = [unit_of(part).location for part in parts]
     moves = (Load, Store, Constant, Block)
-    return elsewhere and all(isinstance(s, moves) for part in parts for s in part.statements)
+    return (
+        bool(parts)
+        and all(unit and unit != around for unit in units)
+        and all(isinstance(s, moves) for part in parts for s in part.block.statements)
+    )
+
+
+def working_parts(nest: Nest) -> list[Nest]:
+    """The blocks with statements beside blocks, of a block and all inside."""
+    return [part for part in nest.walk() if any(not isinstance(s, Block) for s in part.block.statements)]
 
 
 def is_in(statement: int, mask: int) -> bool:
@@ -77,8 +93,9 @@ def is_in(statement: int, mask: int) -> bool:
 class Interference:
     """The order in which the statements of one program run: in main by dependences, elsewhere one after the other."""
 
-    def __init__(self, program: Program) -> None:
-        blocks = self._blocks = dict(walk(program.entry))
+    def __init__(self, nests: Sequence[Nest]) -> None:
+        self._nests = {nest.path: nest for nest in nests}
+        blocks = {nest.path: nest.block for nest in nests}
         self._orders = {path: closure(block) for path, block in blocks.items() if block.is_main}
         self._repeated = frozenset(path for path, block in blocks.items() if block.points > 1)
 
@@ -100,16 +117,11 @@ class Interference:
         A tile loads, computes and stores in this order, so that its buffers may take turns; but while one tile computes
         the next one loads. Tiles compute one after the other: buffers that no transfer touches keep their turns.
         """
-        pipelined = [
-            path for path, block in self._blocks.items() if min(block.pipeline_depth or 1, block.points) > 1
-        ]
-        for path in pipelined:
-            around, level = self._blocks[path], len(path)
-            transfers = {
-                (*path, number)
-                for number, statement in enumerate(around.statements)
-                if isinstance(statement, Block) and is_transfer(statement, around)
-            }
+        for path, nest in self._nests.items():
+            if in_flight(nest.block) == 1:
+                continue
+            level = len(path)
+            transfers = {inner.path for _, inner in nest.children() if is_transfer(inner)}
             inside = [
                 (buffer, any(use[: level + 1] in transfers for use in buffer.uses))
                 for buffer in members
@@ -128,8 +140,7 @@ class Interference:
         alike = (first.path, first.size, copies) == (second.path, second.size, second.ref.copies)
         if not alike or first.path != pipelined:
             return True
-        block = self._blocks[pipelined]
-        depth = min(block.pipeline_depth or 1, block.points)
+        depth = in_flight(self._nests[pipelined].block)
         # copy n of the first shares bytes with copy n + apart of the second, where |shift - apart*size| < size
         shift = first.begin - second.begin
         apart = {-(-shift // size), shift // size}

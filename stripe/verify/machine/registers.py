@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Block, Diagnostic, Location, Nest, Refinement, walk
+from stripe.ir import Block, Diagnostic, Nest, Refinement, walk
 from stripe.ir.check.diagnostic import Part
 from stripe.ir.uses import uses_by_name
 from stripe.verify.machine.interference import Placed, closure, is_in
-from stripe.verify.machine.units import Place, allocation
+from stripe.verify.machine.units import Place, allocation, unit_of
 
 
 def check_registers(entry: Block, hardware: HardwareModel) -> list[Diagnostic]:
@@ -33,24 +33,15 @@ def check_registers(entry: Block, hardware: HardwareModel) -> list[Diagnostic]:
                 ]
         outermost = nest.outer is not None and nest.outer.block.is_main
         for file in sorted(files) if outermost or nest.block.location else ():
-            room, held = _room(nest, file, hardware), _held(nest, file, _unit(nest))
+            room, held = _room(nest, file, hardware), _held(nest, file, unit_of(nest))
             if room is not None and held > room:
                 message = f"it holds {held} bytes in {file} at one time, which has {room}"
                 found.append(Diagnostic(message, nest.path, nest.block.name, "tile more finely"))
     return found
 
 
-def _unit(nest: Nest) -> Place:
-    """The unit on which the innermost block runs, over the names of the nest; nowhere where no block has a location."""
-    around: Nest | None = nest
-    while around is not None and not around.block.location:
-        around = around.outer
-    location = Location() if around is None else around.block.location.subs(around.local)
-    return Place(location, nest.domain)
-
-
 def _wrong_allocation(nest: Nest, ref: Refinement, hardware: HardwareModel) -> Iterator[tuple[str, str]]:
-    file, runs = ref.location.name, _unit(nest).location.name
+    file, runs = ref.location.name, unit_of(nest).location.name
     owners = {
         name: unit
         for name, unit in hardware.exec_units.items()
@@ -75,7 +66,7 @@ def _wrong_allocation(nest: Nest, ref: Refinement, hardware: HardwareModel) -> I
 
 def _wrong_view(nest: Nest, ref: Refinement) -> Iterator[tuple[str, str]]:
     holder, _ = allocation(nest, ref)
-    mine, theirs = _unit(nest).location, _unit(holder).location
+    mine, theirs = unit_of(nest).location, unit_of(holder).location
     if mine and mine != theirs:
         owner = f"those of {theirs}" if theirs else "those of no unit"
         message = f"'{ref.name}' is used on {mine}, and its registers are {owner}"
@@ -85,7 +76,7 @@ def _wrong_view(nest: Nest, ref: Refinement) -> Iterator[tuple[str, str]]:
 def _room(nest: Nest, file: str, hardware: HardwareModel) -> int | None:
     """Bytes of the registers of a lane of the unit that runs the block, of the largest that it may be; None where the
     model does not say."""
-    runs = _unit(nest).location.name
+    runs = unit_of(nest).location.name
     sizes = [
         unit.register_file_bytes
         for name, unit in hardware.exec_units.items()
@@ -99,7 +90,7 @@ def _held(nest: Nest, file: str, unit: Place) -> int:
     that may run on its unit."""
     block, uses, most = nest.block, uses_by_name(nest.block), 0
     own = [ref for ref in block.allocs if ref.location.name == file and uses.get(ref.name)]
-    if own and not _may_be_one(_unit(nest), unit):
+    if own and not _may_be_one(unit_of(nest), unit):
         own = []
     order = (
         closure(block) if block.is_main else [(1 << number) - 1 for number in range(len(block.statements))]

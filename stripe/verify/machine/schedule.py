@@ -28,10 +28,18 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.poly import Access, accesses
-from stripe.verify.machine.interference import Interference, Placed, closure, is_in, is_transfer
+from stripe.verify.machine.interference import (
+    Interference,
+    Placed,
+    closure,
+    in_flight,
+    is_in,
+    is_transfer,
+    working_parts,
+)
 from stripe.verify.machine.reach import check_reach
 from stripe.verify.machine.side_by_side import check_side_by_side
-from stripe.verify.machine.units import Place
+from stripe.verify.machine.units import Place, unit_of
 
 
 def check_schedule(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
@@ -39,7 +47,7 @@ def check_schedule(program: Program, hardware: HardwareModel | None = None) -> l
     found = check_dependences(program)
     nests = list(Nest.root(program.entry).walk())
     near = [placed for placed in _placed(program, nests) if placed.ref.location]
-    found += [*_check_interference(program, near), *check_side_by_side(near, _registers(hardware))]
+    found += [*_check_interference(nests, near), *check_side_by_side(near, _registers(hardware))]
     if hardware is not None:
         found += _check_capacity(near, hardware)
         found += check_reach(nests, hardware)
@@ -55,11 +63,13 @@ def check_dependences(program: Program) -> list[Diagnostic]:
 
 def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
     """All errors in the addresses of a program at the stage `placed`; see the module."""
-    placed = _placed(program, list(Nest.root(program.entry).walk()))
-    found = [*_check_interference(program, placed), *check_side_by_side(placed, _registers(hardware))]
+    nests = list(Nest.root(program.entry).walk())
+    placed = _placed(program, nests)
+    found = [*_check_interference(nests, placed), *check_side_by_side(placed, _registers(hardware))]
     for buffer in placed:
         found += _check_address(buffer, hardware)
         found += _check_copies(buffer)
+        found += _check_inside_transfer(buffer)
     if hardware is not None:
         found += _check_capacity(placed, hardware)
     return found
@@ -194,9 +204,9 @@ def _life(nest: Nest, begins: Agg, uses: Sequence[Path]) -> tuple[Path, ...]:
     return (*filled, *uses)
 
 
-def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
+def _check_interference(nests: Sequence[Nest], placed: Sequence[Placed]) -> Iterator[Diagnostic]:
     """Buffers that share bytes have disjoint live ranges: all statements of one wait for all of the other."""
-    interference = Interference(program)
+    interference = Interference(nests)
     by_place: dict[Place, list[Placed]] = {}
     for buffer in placed:
         by_place.setdefault(buffer.place, []).append(buffer)
@@ -247,13 +257,35 @@ def _check_address(buffer: Placed, hardware: HardwareModel | None) -> Iterator[D
 
 def _check_copies(buffer: Placed) -> Iterator[Diagnostic]:
     """A buffer that transfers fill or empty while other tiles are in flight has a copy for each tile."""
-    block, depth = buffer.nest.block, buffer.nest.block.pipeline_depth or 1
+    nest, depth = buffer.nest, buffer.nest.block.pipeline_depth or 1
     if buffer.ref.copies >= depth:
         return
-    transfers = (inner for inner in block.blocks if is_transfer(inner, block))
+    transfers = (inner.block for _, inner in nest.children() if is_transfer(inner))
     if any(ref.source == buffer.ref.name for transfer in transfers for ref in transfer.refinements):
         message = f"'{buffer.ref.name}' has copies for {buffer.ref.copies} of the {depth} tiles in flight"
         yield buffer.wrong(message, f"give it #buffers={depth}")
+
+
+def _check_inside_transfer(buffer: Placed) -> Iterator[Diagnostic]:
+    """Transfers that take several units are at work on several tiles in flight: a buffer inside lies elsewhere for each
+    tile."""
+    numbers, nest = buffer.place.location.names(), buffer.nest
+    while (tiles := nest.outer) is not None:
+        depth, own = in_flight(tiles.block), tiles.domain.names[tiles.widths[tiles.depth] :]
+        if depth > 1 and not numbers.intersection(own) and is_transfer(nest) and not _is_on_one_unit(nest):
+            message = (
+                f"'{buffer.ref.name}' has one place for the {depth} tiles in flight of {tiles.block.name}"
+            )
+            yield buffer.wrong(
+                message, "let one unit run the transfer around it, or move it out of the transfer"
+            )
+        nest = tiles
+
+
+def _is_on_one_unit(nest: Nest) -> bool:
+    """Whether one unit does the work of a block at all its points."""
+    units = {unit_of(part).location for part in working_parts(nest)}
+    return len(units) == 1 and all(unit.devices[-1].units and not unit.names() for unit in units)
 
 
 def _check_capacity(placed: Sequence[Placed], hardware: HardwareModel) -> Iterator[Diagnostic]:

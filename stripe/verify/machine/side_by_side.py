@@ -14,7 +14,7 @@ from itertools import combinations
 
 from stripe.ir import Affine, Diagnostic, Domain, Nest, Path
 from stripe.poly import Points, count_points
-from stripe.verify.machine.interference import Placed, is_transfer
+from stripe.verify.machine.interference import Placed, in_flight, is_transfer
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class _Instances:
         in_turn = {
             name
             for depth, block in enumerate(nest.blocks)
-            if block.is_main or min(block.pipeline_depth or 1, block.points) > 1
+            if block.is_main or in_flight(block) > 1
             for name in nest.domain.names[nest.widths[depth] : nest.widths[depth + 1]]
         }
         names = frozenset(nest.domain.names) - in_turn
@@ -54,7 +54,7 @@ class _Instances:
         equal = [Affine.var(name) - unit for name, unit in zip(names, units, strict=True)]
         points = Points.build((*domain.names, *names), domain.ranges, domain.constraints, equal)
         block = self.buffer.nest.block
-        inside = [inner for inner in block.blocks if is_transfer(inner, block)]
+        inside = [inner.block for _, inner in self.buffer.nest.children() if is_transfer(inner)]
         moved = any(ref.source == self.buffer.ref.name for inner in inside for ref in inner.refinements)
         return count_points(points.onto(names)) * ((block.pipeline_depth or 1) if moved else 1)
 

@@ -83,6 +83,15 @@ class Place:
         return False
 
 
+def unit_of(nest: Nest) -> Place:
+    """The unit on which the innermost block runs, over the names of the nest; nowhere where no block has a location."""
+    around: Nest | None = nest
+    while around is not None and not around.block.location:
+        around = around.outer
+    location = Location() if around is None else around.block.location.subs(around.local)
+    return Place(location, nest.domain)
+
+
 def _banks(ref: Refinement) -> int:
     return 1 if ref.bank_dim is None else ref.dims[ref.bank_dim].size
 
