@@ -24,9 +24,8 @@ def unit_numbers(nest: Nest) -> frozenset[Affine]:
 
 
 def instances(nest: Nest, ref: Refinement) -> int:
-    """The most instances at one time of an allocation of the innermost block, in one unit of its memory."""
-    if not ref.location or not ref.location.devices[-1].units:
-        return 1  # each unit has the memory that is its own
+    """The most instances at one time of an allocation of the innermost block, in one unit of its memory. A location
+    without a number may be one unit for all."""
     devices = ref.location.subs(nest.local).devices if ref.bank_dim is None else ()
     own = [unit for device in devices for unit in device.units]
     crowded = [

@@ -61,10 +61,8 @@ class _Instances:
 
 def check_side_by_side(placed: Sequence[Placed], registers: AbstractSet[str]) -> Iterator[Diagnostic]:
     """Units that share a block have an instance of each buffer each, and share bytes with no instance of another; but
-    each unit has `registers` of its own."""
-    shared = [
-        buffer for buffer in placed if _is_numbered(buffer) and buffer.ref.location.name not in registers
-    ]
+    each unit has `registers` of its own. A memory without a number may be one unit for all."""
+    shared = [buffer for buffer in placed if buffer.ref.location.name not in registers]
     found = list(map(_Instances.of, shared))
     spread = [one for one in found if one.units]
     for one in spread:
@@ -83,12 +81,6 @@ def check_side_by_side(placed: Sequence[Placed], registers: AbstractSet[str]) ->
             both = f"'{first.ref.name}' and '{second.ref.name}'"
             message = f"{both} may be alive together on two units and share bytes {begin} to {end}"
             yield second.wrong(f"{message} of {second.ref.location}", "place one of them elsewhere")
-
-
-def _is_numbered(buffer: Placed) -> bool:
-    """Whether the location names a unit by its number; without, each unit has the memory that is its own."""
-    devices = buffer.ref.location.devices
-    return bool(devices and devices[-1].units)
 
 
 def _numbers(nest: Nest) -> Iterator[Affine]:
@@ -116,12 +108,14 @@ def _crowded(one: _Instances, other: _Instances) -> list[Affine]:
         return []
     domain, equal = _pairs(one, other)
     here, there = one.units_of_memory, other.units_of_memory
+    apart: list[Affine] = []
     for (name, numbers), (other_name, others) in zip(here, there, strict=False):
         if name != other_name:
             return units if one.buffer.place.shares_unit(other.buffer.place) else []
-        equal += [first - second for first, second in zip(_at(numbers, 0), _at(others, 1), strict=False)]
+        apart = [first - second for first, second in zip(_at(numbers, 0), _at(others, 1), strict=False)]
+        equal += apart
     banks = max(one.buffer.place.banks, other.buffer.place.banks)
-    if banks > 1 and equal:
+    if banks > 1 and apart:
         last = equal.pop()
         domain = domain.with_constraints((last + banks - 1, banks - 1 - last))
     pairs = Points.build(domain.names, domain.ranges, domain.constraints, equal)
