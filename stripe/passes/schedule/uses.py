@@ -6,7 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stripe.ir import Block, Nest, Path, Refinement, Statement, instances, reads_of, unit_numbers, writes_of
+from stripe.ir import (
+    Block,
+    Location,
+    Nest,
+    Path,
+    Refinement,
+    Statement,
+    instances,
+    reads_of,
+    unit_numbers,
+    writes_of,
+)
+from stripe.ir.frozen import replace
 from stripe.passes.schedule.banks import Banks
 from stripe.rewrite.tile import tile_block
 
@@ -70,7 +82,7 @@ def operands_of(block: Block, number: int) -> tuple[OperandUse, ...]:
 def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch, ...]:
     """The allocations of a statement in the memory of `banks` that have no address yet. A copy that a copy block fills,
     and what goes from one unit to another, is there `depth` times, so that the next tile can come during the work on a
-    tile. Units that share a block have an instance each."""
+    tile. Units that share a block have an instance each, in the one bank that the schedule chooses for all of them."""
     if not isinstance(statement, Block):
         return ()
     found: list[Scratch] = []
@@ -80,7 +92,7 @@ def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch,
                 continue
             moves = "cached" in ref.tags or _is_passed_on(ref, nest.block)
             buffers = depth if moves and nest.block.points > 1 else 1
-            copies = buffers * instances(nest, ref)
+            copies = buffers * instances(nest, replace(ref, location=Location.of(banks.memory)))
             found.append(Scratch(nest.path, ref.name, banks.aligned(ref.bytes) * copies, buffers, copies))
     return tuple(found)
 
