@@ -36,15 +36,9 @@ def check_placed(scope: CheckedBlock) -> Iterator[Diagnostic]:
 
 
 def check_addresses(program: Program) -> Iterator[Diagnostic]:
-    """All buffers of the entry and of main in one memory have addresses, or none has; after a schedule this holds for
-    buffers further inside too."""
-    depth = 2 if program.stage < Stage.SCHEDULED else None
+    """All buffers in one memory have addresses, or none has."""
     allocs = [
-        (path, block, ref)
-        for path, block in walk(program.entry)
-        if depth is None or len(path) <= depth
-        for ref in block.allocs
-        if ref.location
+        (path, block, ref) for path, block in walk(program.entry) for ref in block.allocs if ref.location
     ]
     memories = {ref.location.name: ref.name for _, _, ref in allocs if ref.offset is not None}
     for path, block, ref in allocs:
