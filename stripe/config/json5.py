@@ -41,15 +41,16 @@ class Offsets:
 
 @dataclass(frozen=True)
 class JsonText:
-    """A value and the text that it was read from, if it was read whole."""
+    """A value and the text that it was read from, if it was read whole; or `noted`, the offsets in another text."""
 
     data: JsonValue
     text: str | None = None
+    noted: Offsets | None = None
 
     @cached_property
     def offsets(self) -> Offsets:
         """The offsets of all parts, for messages: most values are read without any."""
-        return Offsets() if self.text is None else _JsonParser(self.text).document()[1]
+        return self.noted or (Offsets() if self.text is None else _JsonParser(self.text).document()[1])
 
 
 def parse_json5(text: str) -> JsonText:

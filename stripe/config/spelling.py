@@ -21,9 +21,10 @@ from typing import Annotated, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue
 
-from stripe.config.document import parse_document
+from stripe.config.document import Document
+from stripe.config.json5 import JsonPath, JsonText, Offsets
 from stripe.config.validate import validate
-from stripe.ir.errors import ConfigError, combine
+from stripe.ir.errors import ConfigError
 
 _WORD = re.compile(r"[\w.*/+$-]+")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -37,7 +38,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 @dataclass(frozen=True, slots=True)
 class Spelled:
     """One entry as spelled, its name not yet looked up. `column` counts from 1 in `text`, which is the value of the
-    option `source`, such as `--passes`.
+    option `source`, such as `--passes`; `offsets` are those of the options in `text`, by their path.
     """
 
     label: str
@@ -46,23 +47,21 @@ class Spelled:
     column: int
     text: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
+    offsets: Offsets = field(default_factory=Offsets, compare=False)
 
     def build(self, find: Callable[[str], type[_Model]]) -> _Model:
         """An instance of the class that `find` knows under the name. Raises ConfigError with the column."""
+        shown = self.text.replace("\n", " ")
         try:
             model = find(self.name)
-            options = {key: _as_field(model, key, value) for key, value in self.options.items()}
-            document = parse_document(json.dumps({self.name: options}), self.source)
-            return validate(model, document, (self.name,))
         except ConfigError as error:
-            placed = [
-                ConfigError(
-                    one.reason, path=self.source, line=1, col=self.column, where=one.where, hint=one.hint,
-                    source=self.text.replace("\n", " "), length=len(self.name),
-                )
-                for one in (error, *error.others)
-            ]  # fmt: skip
-            raise combine(placed) from None
+            raise ConfigError(
+                error.reason, path=self.source, line=1, col=self.column, where=error.where, hint=error.hint,
+                source=shown, length=len(self.name),
+            ) from None  # fmt: skip
+        options = {key: _as_field(model, key, value) for key, value in self.options.items()}
+        json = JsonText({self.name: options}, noted=self.offsets)
+        return validate(model, Document(self.source, shown, json, (), {}), (self.name,))
 
 
 def _as_field(model: type[BaseModel], key: str, value: JsonValue) -> JsonValue:
@@ -132,6 +131,7 @@ class _SpellingParser:
         self._source = source
         self._noun = noun
         self._pos = 0
+        self._offsets = Offsets()
 
     def entries(self) -> tuple[Spelled, ...]:
         self._blank()
@@ -155,19 +155,24 @@ class _SpellingParser:
             column = self._pos + 1
             name = self._key(f"the name of a {self._noun}")
         options: dict[str, JsonValue] = {}
+        self._offsets = Offsets()
+        self._offsets.values[name,] = column - 1
         if self._accept("{"):
-            self._members(options, "=", "}", 0)
-        return Spelled(label, name, options, column, self._text, self._source)
+            self._members(options, "=", "}", (name,))
+        return Spelled(label, name, options, column, self._text, self._source, self._offsets)
 
-    def _members(self, into: dict[str, JsonValue], sign: str, closing: str, depth: int) -> None:
+    def _members(self, into: dict[str, JsonValue], sign: str, closing: str, path: JsonPath) -> None:
         def member() -> None:
+            self._blank()
+            start = self._pos
             key = self._key("the name of an option")
             if key in into:
                 raise self._error(f"'{key}' stands here twice", "take one of them out")
             if not (self._accept("=") or self._accept(":")):
                 hint = f"options are written {{{key}{sign}value}}"
                 raise self._error(f"expected '{sign}' after '{key}'", hint)
-            into[key] = self._value(depth + 1)
+            self._offsets.keys[*path, key] = start
+            into[key] = self._value((*path, key))
 
         self._separated(member, closing)
 
@@ -183,16 +188,18 @@ class _SpellingParser:
             hint = f"write '{closing}' where the options or the list end"
             raise self._error(f"expected ',' or '{closing}'", hint)
 
-    def _value(self, depth: int) -> JsonValue:
-        if depth > _MAX_DEPTH:
+    def _value(self, path: JsonPath) -> JsonValue:
+        """The value at `path`, whose first part is the name of the entry."""
+        self._offsets.values[path] = self._pos
+        if len(path) > _MAX_DEPTH + 1:
             raise self._error("nested too deeply", f"values may nest {_MAX_DEPTH} deep")
         if self._accept("["):
             items: list[JsonValue] = []
-            self._separated(lambda: items.append(self._value(depth + 1)), "]")
+            self._separated(lambda: items.append(self._value((*path, len(items)))), "]")
             return items
         if self._accept("{"):
             members: dict[str, JsonValue] = {}
-            self._members(members, ":", "}", depth)
+            self._members(members, ":", "}", path)
             return members
         if string := self._match(_STRING):
             try:

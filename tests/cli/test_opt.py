@@ -157,7 +157,7 @@ def test_openmp_is_for_c(mm: str, capsys: Capture) -> None:
     assert main([mm, *threads, "--emit", "c{openmp=true}"]) == 0
     assert "#pragma omp" in capsys.readouterr().out
     assert main([mm, "--emit", "stripe{openmp=true}"]) == 2
-    assert "--emit:1:1: $.stripe.openmp: error: unknown key 'openmp'" in capsys.readouterr().err
+    assert "--emit:1:8: $.stripe.openmp: error: unknown key 'openmp'" in capsys.readouterr().err
     assert main([mm, "--emit", "c{openmpp=true}"]) == 2
     assert "did you mean 'openmp'?" in capsys.readouterr().err
 

@@ -110,13 +110,23 @@ def test_a_word_is_read_by_the_type_of_its_option() -> None:
         ("dce,localise", "--passes:1:5: error: unknown pass 'localise'", "did you mean 'localize'?"),
         (
             "reorder_indexes{recursiv=1}",
-            "--passes:1:1: $.reorder_indexes.recursiv: error: unknown key 'recursiv'",
+            "--passes:1:17: $.reorder_indexes.recursiv: error: unknown key 'recursiv'",
             "did you mean 'recursive'?",
         ),
-        ("locate{loc={name:X}}", "$.locate: error: the key 'reqs' is missing", ""),
+        ("dce,locate{loc={name:X}}", "--passes:1:5: $.locate: error: the key 'reqs' is missing", ""),
+        (
+            "dce, autotile{cache_width=64, fixed={i:x}}",
+            "--passes:1:40: $.autotile.fixed.i: error: expected a whole number, found 'x'",
+            "",
+        ),
+        (
+            'dce,autotile{"cache_width" : [3]}',
+            "--passes:1:30: $.autotile.cache_width: error: expected a whole number",
+            "",
+        ),
         (
             "reorder_indexes{recursive=maybe}",
-            "$.reorder_indexes.recursive: error: expected true or false, found 'maybe'",
+            "--passes:1:27: $.reorder_indexes.recursive: error: expected true or false, found 'maybe'",
             "",
         ),
         (
