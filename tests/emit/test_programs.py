@@ -50,7 +50,8 @@ def test_results_are_those_of_numpy(options: CompileOptions) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=[sample.name for sample in SAMPLES])
 def test_the_samples_mean_the_same_to_the_interpreter(sample: Sample) -> None:
-    for name, result in interpret(sample.program, sample.inputs).items():
+    # unchecked: some samples leave elements of outputs at the identity, which C fills in
+    for name, result in interpret(sample.program, sample.inputs, checks=False).items():
         assert np.array_equal(result, sample.expected[name]), name
 
 
