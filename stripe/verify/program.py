@@ -33,6 +33,7 @@ from stripe.verify.proof.witness import Instance
 OPERATIONS = 1_000_000
 """isl's steps for one question: a tenth of a second as a rule, two seconds where floors are tangled."""
 _BOUNDS = "make the buffer larger, or leave the point out by a constraint"
+_ACCESSES = "the bounds of its accesses"
 _RACES = {
     True: "aggregate with :add or another, or write each element once",
     False: "write to another buffer, or in a block behind the one that reads",
@@ -81,17 +82,8 @@ def _check_program(program: Program, operations: int) -> list[Finding]:
         place = Instance((0,), program.name)
         return [Finding(str(limit), "the accesses of the program", None, place, unknown=True)]
     for units in scopes.values():
-        try:
-            with isl_failures():
-                findings += check_units(reaching, units, operations=operations, final=False)
-        except PolyLimit as limit:
-            place = Instance(units[0], reaching.by_unit[units[0]][0].nest.blocks[-1].name)
-            findings.append(Finding(str(limit), "this statement", None, place, unknown=True))
-    try:
-        with isl_failures(), operation_limit(operations):
-            findings += check_outputs(reaching)
-    except PolyLimit as limit:
-        findings.append(Finding(str(limit), "the outputs", None, Instance((0,), program.name), unknown=True))
+        findings += check_units(reaching, units, operations=operations, final=False)
+    findings += _decided(check_outputs(reaching), operations, "the outputs", Instance((0,), program.name))
     return findings
 
 
@@ -106,25 +98,50 @@ def check_units(
     """The findings about the given statements of main (paths of three numbers), and about `reads` of other
     statements.
 
-    `final` includes the outputs that are left unwritten. PolyLimit when isl needs too long for one of them.
+    `final` includes the outputs that are left unwritten. Where isl needs too long for one property a finding says so,
+    and the others are looked at.
     """
     chosen = set(units)
     findings: list[Finding] = []
     for unit in units:
-        with operation_limit(operations):
-            findings += check_bounds(reaching, reaching.by_unit[unit])
-    for scope in dict.fromkeys(reaching.repeated_together(unit) for unit in units):
-        with operation_limit(operations):
-            findings += check_races(reaching.below(scope))
-    with operation_limit(4 * operations):
-        for access in reaching.accesses:
-            unit = access.path[:3]
-            check_time()
-            if unit in chosen or (unit, access.buffer) in reads:
-                findings += (check_merge if access.is_write else check_read)(reaching, access)
-        if final:
-            findings += check_outputs(reaching)
+        bounds = check_bounds(reaching, reaching.by_unit[unit])
+        findings += _decided(bounds, operations, _ACCESSES, _place(reaching, unit))
+    scopes = {reaching.repeated_together(unit): unit for unit in reversed(units)}
+    for scope, unit in reversed(scopes.items()):
+        races = check_races(reaching.below(scope))
+        findings += _decided(races, operations, "the order of its accesses", _place(reaching, unit))
+    for unit, below in reaching.by_unit.items():
+        touched = [access for access in below if unit in chosen or (unit, access.buffer) in reads]
+        if touched:
+            unwritten = _check_reads(reaching, touched)
+            place = _place(reaching, unit)
+            findings += _decided(unwritten, 4 * operations, "the elements that it reads", place)
+    if final:
+        place = Instance((0,), reaching.program.name)
+        findings += _decided(check_outputs(reaching), operations, "the outputs", place)
     return findings
+
+
+def _decided(found: Iterable[Finding], operations: int, what: str, place: Instance) -> list[Finding]:
+    """The findings of one question, of `what`; where isl takes more than `operations` steps the last one says so."""
+    findings: list[Finding] = []
+    try:
+        with isl_failures(), operation_limit(operations):
+            findings.extend(found)
+    except PolyLimit as limit:
+        findings.append(Finding(str(limit), what, None, place, unknown=True))
+    return findings
+
+
+def _place(reaching: Reaching, unit: Path) -> Instance:
+    """A statement of main as a whole."""
+    return Instance(unit, reaching.by_unit[unit][0].nest.blocks[-1].name)
+
+
+def _check_reads(reaching: Reaching, touched: Iterable[Access]) -> Iterator[Finding]:
+    for access in touched:
+        check_time()
+        yield from (check_merge if access.is_write else check_read)(reaching, access)
 
 
 def check_memory(program: Program, *, operations: int = OPERATIONS) -> list[Finding]:
@@ -133,12 +150,8 @@ def check_memory(program: Program, *, operations: int = OPERATIONS) -> list[Find
     reaching = Reaching(program)
     findings: list[Finding] = []
     for nest, touches in _distinct_statements(reaching):
-        try:
-            with isl_failures(), operation_limit(operations):
-                findings += check_bounds(reaching, touches)
-        except PolyLimit as limit:
-            place = Instance(nest.path, nest.block.name)
-            findings.append(Finding(str(limit), "the bounds of its accesses", None, place, unknown=True))
+        place = Instance(nest.path, nest.block.name)
+        findings += _decided(check_bounds(reaching, touches), operations, _ACCESSES, place)
     return findings
 
 

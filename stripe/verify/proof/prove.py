@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from stripe.ir import Agg, Block, Buffer, Intrinsic, Program
 from stripe.ir.frozen import replace
@@ -38,6 +39,16 @@ from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknow
 
 PATIENCE = 3
 """The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
+
+_CLOSER = (
+    Rules(finite=True),
+    Rules(thorough=True),
+    Rules(finite=True, thorough=True),
+    Rules(thorough=True, chains=True),
+    Rules(finite=True, thorough=True, chains=True),
+)
+"""The rules by which an output is compared that differs by the plain ones. Without an answer by the first three none is
+given; chains may only add a proof."""
 
 SECONDS = 300.0
 """Processor time of one proof. It is read between questions, each of which has its limit of steps: where a proof takes
@@ -101,20 +112,36 @@ def _prove_equal(before: Program, after: Program, operations: int) -> Verdict:
             findings = check_units(reachings[1], changed_units, exposed, operations=operations)
     except PolyLimit as limit:
         return Unknown(f"checking the changed blocks: {limit}")
-    if findings:
-        wrong = findings[0]
-        sides = Side("free of this"), Side("wrong", wrong.place)
-        return Different(Witness(wrong.message, wrong.buffer, wrong.element, *sides), certain=True)
+    for wrong in findings:
+        if not wrong.unknown:
+            sides = Side("free of this"), Side("wrong", wrong.place)
+            return Different(Witness(wrong.message, wrong.buffer, wrong.element, *sides), certain=True)
+    verdicts: list[Verdict] = [
+        Unknown(f"checking the changed blocks: {unknown.message}") for unknown in findings
+    ]
     try:
         with isl_failures():
-            verdict = _compare(reachings, unchanged, operations)
-            if isinstance(verdict, Unknown):
+            found = _compare(reachings, unchanged, operations)
+            verdicts += found
+            if any(isinstance(verdict, Unknown) for verdict in found):
                 # A pad with zeros may be too much for one question, and is seen to change nothing layer by layer.
                 again = _compare(reachings, unchanged, operations, (PLAIN, Rules(finite=True)))
-                verdict = again if isinstance(again, Equal) else verdict
-            return verdict
+                if all(isinstance(verdict, Equal) for verdict in again):
+                    verdicts[len(verdicts) - len(found) :] = again
     except PolyLimit as limit:
-        return Unknown(f"comparing: {limit}")
+        verdicts.append(Unknown(f"comparing: {limit}"))
+    return _of_all(verdicts)
+
+
+def _of_all(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on programs by those on their parts: the first difference, also behind parts without an answer."""
+    for kind in (Different, Unknown):
+        for verdict in verdicts:
+            if isinstance(verdict, kind):
+                return verdict
+    return Equal(
+        in_order({flag for equal in verdicts if isinstance(equal, Equal) for flag in equal.assumptions})
+    )
 
 
 def _compare(
@@ -122,13 +149,14 @@ def _compare(
     unchanged: Unchanged,
     operations: int,
     rules: tuple[Rules, ...] = (PLAIN,),
-) -> Verdict:
-    """The comparison of all pairs of buffers, each by the first of `rules` that shows no difference."""
+) -> list[Verdict]:
+    """The comparison of all pairs of buffers, each by the first of `rules` that shows no difference: a verdict on those
+    found equal, and on each output besides, up to one that differs."""
     pairs = pairs_of(reachings)
     known = KnownBuffers(reachings, pairs)
     open_outputs: list[BufferPair] = []
     outputs = {Buffer((0,), ref.name) for ref in reachings[0].program.outputs}
-    first: Different | Unknown | None = None
+    first: Different | None = None
     relied: set[Assumption] = set()
     for pair in folded_pairs(reachings):
         known.add(pair)
@@ -162,20 +190,20 @@ def _compare(
         if isinstance(found, Mismatch) and pair.is_same and first is None:
             with suppress(PolyLimit, Unprovable), isl_failures(), operation_limit(operations):
                 seen = _differ(known.sides(pair), pair, depth=0)  # with its place in the programs
-                first = None if seen is None else _verdict(pair.name, seen)
+                cause = None if seen is None else _verdict(pair.name, seen)
+                first = cause if isinstance(cause, Different) else None
+    equal = Equal(in_order(relied))
     if not open_outputs:
-        return Equal(in_order(relied))
+        return [equal]
     if rules != (PLAIN,):
-        return Unknown("outputs differ by each of the rules")
-    verdict = _inlined(reachings, open_outputs, operations)
+        return [equal, Unknown("outputs differ by each of the rules")]
+    verdicts = _inlined(reachings, open_outputs, operations)
+    return [equal, *verdicts] if first is None else [equal, *(_with_cause(v, first) for v in verdicts)]
+
+
+def _with_cause(verdict: Verdict, first: Different) -> Verdict:
+    """The verdict on an output with the first buffer that was seen to differ."""
     if isinstance(verdict, Equal):
-        return Equal(in_order({*relied, *verdict.assumptions}))
-    return verdict if first is None else _with_cause(verdict, first)
-
-
-def _with_cause(verdict: Different | Unknown, first: Different | Unknown) -> Different | Unknown:
-    """The verdict on outputs with the first buffer that was seen to differ."""
-    if not isinstance(first, Different):
         return verdict
     if isinstance(verdict, Unknown):
         return Unknown(f"{verdict.reason}; first seen to differ was\n{first}")
@@ -218,23 +246,37 @@ def _solved(problem: Problem, pair: BufferPair, operations: int, rules: tuple[Ru
     return answer
 
 
-def _inlined(reachings: tuple[Reaching, Reaching], outputs: Sequence[BufferPair], operations: int) -> Verdict:
-    """The comparison of outputs through all that leads to them. A difference counts when it is there by all rules."""
-    verdict = _by_rules(reachings, outputs, operations, PLAIN)
-    if not isinstance(verdict, Different):
-        return verdict
-    for rules in (Rules(finite=True), Rules(thorough=True), Rules(finite=True, thorough=True)):
-        again = _by_rules(reachings, outputs, operations, rules)
-        if isinstance(again, Equal):
-            return again
-        if isinstance(again, Unknown):
-            return Unknown(f"{again.reason}; without a closer look, this differs\n{verdict}")
-    if any(_has_chains(reaching.program.main) for reaching in reachings):
-        for rules in (Rules(thorough=True, chains=True), Rules(finite=True, thorough=True, chains=True)):
-            again = _by_rules(reachings, outputs, operations, rules)
+def _inlined(
+    reachings: tuple[Reaching, Reaching], outputs: Sequence[BufferPair], operations: int
+) -> list[Verdict]:
+    """The verdicts on outputs through all that leads to them, up to one that differs by all rules."""
+
+    @cache
+    def sides(rules: Rules) -> Sides:
+        return Sides(
+            (Definitions(reachings[0], {}, rules), Definitions(reachings[1], {}, rules)), Numbering()
+        )
+
+    has_chains = any(_has_chains(reaching.program.main) for reaching in reachings)
+    closer = tuple(rules for rules in _CLOSER if has_chains or not rules.chains)
+    helpful: dict[Rules, None] = {}  # to other outputs, and so perhaps to one without an answer
+    verdicts: list[Verdict] = []
+    for pair in outputs:
+        verdict = _by_rules(sides(PLAIN), pair, operations)
+        others = () if isinstance(verdict, Equal) else closer if isinstance(verdict, Different) else helpful
+        for rules in tuple(others):
+            again = _by_rules(sides(rules), pair, operations)
             if isinstance(again, Equal):
-                return again
-    return verdict
+                helpful[rules] = None
+                verdict = again
+                break
+            if isinstance(again, Unknown) and isinstance(verdict, Different) and not rules.chains:
+                verdict = Unknown(f"{again.reason}; without a closer look, this differs\n{verdict}")
+                break
+        verdicts.append(verdict)
+        if isinstance(verdict, Different):
+            break
+    return verdicts
 
 
 def _has_chains(block: Block) -> bool:
@@ -245,22 +287,14 @@ def _has_chains(block: Block) -> bool:
     )
 
 
-def _by_rules(
-    reachings: tuple[Reaching, Reaching], outputs: Sequence[BufferPair], operations: int, rules: Rules
-) -> Verdict:
-    both = (Definitions(reachings[0], {}, rules), Definitions(reachings[1], {}, rules))
-    sides = Sides(both, Numbering())
-    for pair in outputs:
-        try:
-            with isl_failures(), operation_limit(4 * operations):
-                found = _looked_into(sides, pair)
-                if found is not None:
-                    return _verdict(pair.name, found)
-        except PolyLimit as limit:
-            return Unknown(f"comparing '{pair.name}': {limit}")
-        except Unprovable as reason:
-            return Unknown(f"comparing '{pair.name}': {reason}")
-    return Equal(in_order(sides.relied))
+def _by_rules(sides: Sides, pair: BufferPair, operations: int) -> Verdict:
+    """The verdict on an output by the rules of its definitions."""
+    try:
+        with isl_failures(), operation_limit(4 * operations):
+            found = _looked_into(sides, pair)
+            return Equal(in_order(sides.relied)) if found is None else _verdict(pair.name, found)
+    except (PolyLimit, Unprovable) as reason:
+        return Unknown(f"comparing '{pair.name}': {reason}")
 
 
 def _looked_into(sides: Sides, pair: BufferPair) -> Mismatch | None:
