@@ -71,8 +71,8 @@ def _call(
     if len(values) != len(function.inputs):
         check_count(scope, node, len(function.inputs), len(function.inputs))
     operands = [value for value in values if isinstance(value, (Tensor, Const))]
-    is_softmax = function is library().get(function.name) and "softmax" in function.name
-    if is_softmax:
+    own = function.name if function is library().get(function.name) else ""
+    if own in ("builtin_softmax", "builtin_logsoftmax"):
         data, *sizes = operands
         numbers = [size.value if isinstance(size, Const) else None for size in sizes]
         if data.sizes != tuple(numbers):
@@ -81,7 +81,7 @@ def _call(
             reason = f"'{function.name}' takes a matrix and its two sizes; {found}"
             raise scope.error(reason, node.span, "reshape the argument to two dimensions first")
     value = scope.expansion(function, node, values, target)
-    if is_softmax and isinstance(value, Tensor):
+    if own == "builtin_softmax" and isinstance(value, Tensor):
         scope.softmaxes[value.name] = tuple(operands)
     return value
 
