@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from itertools import takewhile
 from math import gcd, prod
 
 from stripe.ir.affine import Affine
@@ -12,14 +14,17 @@ from stripe.ir.refinement import Refinement
 
 
 def unit_numbers(nest: Nest) -> frozenset[Affine]:
-    """The numbers that tell units apart at points of the innermost block, over the names of its domain: spatial indices
-    and numbers in the locations of blocks around it and inside. Tiles in flight compute one after the other, as do
+    """The numbers that tell units apart at points of the innermost block which may run at one time, over the names of
+    its domain: spatial indices of blocks around it, and numbers in locations of these, and of all blocks in the nearest
+    one that runs on a unit of a number, one point after the other. Tiles in flight compute one after the other, as do
     the points of `main`.
     """
     names = set(nest.domain.names).difference(*_in_turn(nest))
     if not names:
         return frozenset()
-    found = {part for affine in _numbers(nest) for part in _part(affine, names)}
+    found = {
+        part for number, known in _numbers(nest) if known & names for part in _part(number, known & names)
+    }
     return frozenset(affine for affine in found if affine.names())
 
 
@@ -45,14 +50,22 @@ def _in_turn(nest: Nest) -> Iterator[tuple[str, ...]]:
             yield nest.domain.names[nest.widths[depth] : nest.widths[depth + 1]]
 
 
-def _numbers(nest: Nest) -> Iterator[Affine]:
+def _numbers(nest: Nest) -> Iterator[tuple[Affine, frozenset[str]]]:
+    """Numbers of units, each with the names of its block that `nest` has too."""
     around: Nest | None = nest
     while around is not None:
-        yield from _located(around)
-        yield from (around.local[index.name] for index in around.block.iterated if index.is_spatial)
+        known = frozenset(around.domain.names)
+        yield from ((number, known) for number in _located(around))
+        yield from ((around.local[index.name], known) for index in around.block.iterated if index.is_spatial)
         around = around.outer
-    for inner in nest.walk():
-        yield from _located(inner)
+    holder = nest
+    while holder.outer is not None and not holder.outer.block.is_main and not any(_located(holder)):
+        holder = holder.outer
+    for inner in holder.walk():
+        both = zip(inner.path, nest.path, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both)) - len(holder.path)
+        known = frozenset(nest.prefix(holder.depth + shared))
+        yield from ((number, known) for number in _located(inner))
 
 
 def _located(nest: Nest) -> Iterator[Affine]:
@@ -61,7 +74,7 @@ def _located(nest: Nest) -> Iterator[Affine]:
         yield from device.units
 
 
-def _part(affine: Affine, names: set[str]) -> Iterator[Affine]:
+def _part(affine: Affine, names: AbstractSet[str]) -> Iterator[Affine]:
     """The affine, where all its names are among `names`; else those of its names that are."""
     if affine.names() <= names:
         yield affine - affine.offset

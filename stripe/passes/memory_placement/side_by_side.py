@@ -13,8 +13,8 @@ from stripe.ir.frozen import replace
 
 @dataclass(frozen=True)
 class SideBySide:
-    """The nests of the buffers to place, with the numbers of units that tell their points apart. Each unit has
-    `registers` of its own."""
+    """The nests of the buffers to place; for them and the blocks around them the numbers of units that tell points
+    apart. Each unit has `registers` of its own."""
 
     nests: dict[Path, Nest]
     numbers: dict[Path, frozenset[Affine]]
@@ -23,8 +23,8 @@ class SideBySide:
     @staticmethod
     def of(entry: Block, members: Sequence[LiveRange], hardware: HardwareModel | None) -> SideBySide:
         """The nests of `members`, allocations of the program `entry`."""
-        homes = {live.path for live in members}
-        nests = {nest.path: nest for nest in Nest.root(entry).walk() if nest.path in homes}
+        around = {live.path[:depth] for live in members for depth in range(1, len(live.path) + 1)}
+        nests = {nest.path: nest for nest in Nest.root(entry).walk() if nest.path in around}
         registers = hardware.register_files - hardware.mem_units.keys() if hardware else ()
         return SideBySide(
             nests, {path: unit_numbers(nest) for path, nest in nests.items()}, frozenset(registers)
@@ -39,11 +39,11 @@ class SideBySide:
         """The numbers of buffers that points on different units use at one time. Of two buffers of one block that each
         unit has in a memory of its own, none meets that of another unit.
         """
-        spread = [n for n, live in enumerate(members) if self.numbers[live.path] and self._is_shared(live)]
+        spread = [n for n, live in enumerate(members) if self._is_shared(live) and self._is_spread(live)]
         for first, second in combinations(spread, 2):
             one, other = members[first], members[second]
             alike = one.path == other.path and one.ref.location == other.ref.location
-            if not (alike and self._instances(one) == 1) and self._share_work(one.path, other.path):
+            if self._share_work(one.path, other.path) and not (alike and self._instances(one) == 1):
                 yield first, second
 
     def _is_shared(self, live: LiveRange) -> bool:
@@ -52,8 +52,11 @@ class SideBySide:
     def _instances(self, live: LiveRange) -> int:
         return instances(self.nests[live.path], live.ref) if self.numbers[live.path] else 1
 
+    def _is_spread(self, live: LiveRange) -> bool:
+        """Whether units share a block around the buffer."""
+        return any(self.numbers[live.path[:depth]] for depth in range(1, len(live.path) + 1))
+
     def _share_work(self, one: Path, other: Path) -> bool:
         """Whether units share a block around the blocks at both paths."""
         depth = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-        around = set(self.nests[one].prefix(depth - 1))
-        return any(number.names() & around for number in self.numbers[one] | self.numbers[other])
+        return bool(self.numbers[one[:depth]])
