@@ -228,6 +228,25 @@ def test_main_holds_blocks_alone() -> None:
         simulate_program(parse_program(text, "bad"), DSP_CONV)
 
 
+def test_statements_beside_blocks_cost_what_they_cost_in_a_block() -> None:
+    _, beside = report(load("cost/simulate/beside_blocks"))
+    _, inside = report(load("cost/simulate/in_blocks"))
+    assert beside.operations == inside.operations == 64
+    assert beside.latency_cycles == inside.latency_cycles
+    assert beside.energy == inside.energy
+    assert beside.units == inside.units
+
+
+def test_statements_on_both_sides_of_a_block_run_one_after_the_other() -> None:
+    """What stands behind `load_K` uses a scalar of what stands before it."""
+    found, data = report(load("cost/simulate/beside_blocks_in_turn"))
+    assert data.operations == 2 * 64
+    (cost,) = found.costs
+    assert cost.loop is not None
+    assert cost.loop.names == ("load_I", "doubled", "load_K", "doubled", "store_O")
+    assert [stage.deps for stage in cost.loop.stages] == [(), (0,), (), (1, 2), (3,)]
+
+
 def test_a_transfer_without_a_way_names_its_ends() -> None:
     buses = tuple(bus for bus in DSP_CONV.buses if bus.name not in ("sram_drain", "noc_read"))
     with pytest.raises(ConfigError, match=r"no bus leads from SRAM\[0\] to CONV\[0\]") as caught:

@@ -98,19 +98,12 @@ def point_operations(block: Block) -> Operations:
     narrow = _narrow_factors(block)
     counts: Counter[tuple[str, DType]] = Counter()
     macs: Counter[tuple[DType, DType]] = Counter()
-    dtypes: dict[str, DType] = {}
+    dtypes = scalar_dtypes(block)
     products: dict[str, DType] = {}
     for statement in block.statements:
         match statement:
-            case Load(into, ref):
-                dtypes[into] = block.ref(ref).dtype
-            case LoadIndex(into):
-                dtypes[into] = I32
-            case Constant(into, _, dtype):
-                dtypes[into] = dtype
-            case Intrinsic(into, op, inputs, target):
+            case Intrinsic(into, op, inputs):
                 taken = [dtypes[name] for name in inputs]
-                dtypes[into] = result_dtype(op, taken, target)
                 if into in narrow:
                     continue
                 if op == "mul" and narrow.keys() >= set(inputs):
@@ -132,6 +125,24 @@ def point_operations(block: Block) -> Operations:
                 # each element of the result, or of the scattered input, is one step of the special
                 views = [block.ref(name)] + ([block.ref(inputs[0])] if op == "scatter" else [])
                 counts[op, views[0].dtype] += max(prod(view.sizes) for view in views)
-            case Block():
+            case Load() | LoadIndex() | Constant() | Block():
                 pass
     return Operations(dict(counts), dict(macs))
+
+
+def scalar_dtypes(block: Block) -> dict[str, DType]:
+    """The dtype of each scalar that a statement of `block` defines."""
+    found: dict[str, DType] = {}
+    for statement in block.statements:
+        match statement:
+            case Load(into, ref):
+                found[into] = block.ref(ref).dtype
+            case LoadIndex(into):
+                found[into] = I32
+            case Constant(into, _, dtype):
+                found[into] = dtype
+            case Intrinsic(into, op, inputs, target):
+                found[into] = result_dtype(op, [found[name] for name in inputs], target)
+            case Store() | Special() | Block():
+                pass
+    return found

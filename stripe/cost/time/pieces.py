@@ -9,14 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from math import prod
 from typing import TypeAlias
 
 from typing_extensions import override
 
 from stripe.cost.counts.copies import Copies, Transfer, as_transfer, location_of, own_accesses
-from stripe.cost.counts.operations import Operations, point_operations
-from stripe.ir import Agg, Block, Location, Nest, nest_at, unfolded_nest
+from stripe.cost.counts.operations import Operations, point_operations, scalar_dtypes
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Constant,
+    Direction,
+    Index,
+    Location,
+    Nest,
+    Statement,
+    nest_at,
+    refs_used,
+    scalar_defined,
+    scalars_used,
+    unfolded_nest,
+    with_directions,
+)
 from stripe.ir.frozen import replace
 from stripe.poly import (
     Access,
@@ -152,16 +169,72 @@ def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), 
         if len(places) <= 1 or not all(isinstance(statement, Block) for statement in block.statements):
             return _compute(nest, here, runs)
     trips, _ = _points(nest, runs)
-    children = list(nest.children())
-    pieces = tuple(piece_of(child, units, here, trips) for _, child in children)
-    # each block waits for the earlier blocks that conflict with it: touch the same buffer, one writing it
-    uses = [reads_and_writes(child.block) for _, child in children]
+    parts = list(_parts(nest))
+    pieces = tuple(piece_of(part.nest, units, here, trips) for part in parts)
+    # each part waits for the earlier parts that conflict with it: touch the same buffer, one writing it
     deps = tuple(
-        tuple(n for n in range(number) if writes & (uses[n][0] | uses[n][1]) or reads & uses[n][1])
-        for number, (reads, writes) in enumerate(uses)
+        tuple(n for n, earlier in enumerate(parts[:number]) if part.conflicts(earlier))
+        for number, part in enumerate(parts)
     )
     even = not any(c.affine.names() for inner in nest.walk() for c in inner.block.constraints)
     return Loop(block.name, nest, runs, trips, pieces, deps, even)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A block among the statements of another one, or the statements between two of them as a block; the names that it
+    reads and writes there, `$x` for the scalar x."""
+
+    nest: Nest
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+    def conflicts(self, other: _Part) -> bool:
+        return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
+
+
+def _parts(nest: Nest) -> Iterator[_Part]:
+    """The parts of the innermost block, in order."""
+    block = nest.block
+    for is_block, group in groupby(
+        range(len(block.statements)), lambda n: isinstance(block.statements[n], Block)
+    ):
+        numbers = list(group)
+        if is_block:
+            inner = map(nest.enter, numbers)
+            yield from (_Part(child, *reads_and_writes(child.block)) for child in inner)
+            continue
+        first, statements = numbers[0], [block.statements[number] for number in numbers]
+        used = {name for statement in statements for name in scalars_used(statement)}
+        defined = {name for statement in statements if (name := scalar_defined(statement))}
+        beside = _block_of(block, statements, sorted(used - defined))
+        around = [*block.statements[:first], beside, *block.statements[first + 1 :]]
+        reads, writes = reads_and_writes(beside)
+        part = nest.with_block(replace(block, statements=tuple(around))).enter(first)
+        yield _Part(part, reads | {f"${name}" for name in used}, writes | {f"${name}" for name in defined})
+
+
+def _block_of(block: Block, statements: Sequence[Statement], scalars: Sequence[str]) -> Block:
+    """Some statements of a block as a block inside of it, of one point, with constants for `scalars` of others."""
+    names = {name for statement in statements for name in refs_used(statement)}
+    views = (
+        replace(
+            ref,
+            source=ref.name,
+            dir=Direction.INOUT,
+            access=(Affine(),) * ref.rank,
+            role=None,
+            offset=None,
+            copies=1,
+        )
+        for ref in block.refinements
+        if ref.name in names
+    )
+    passed = tuple(Index(index.name, 1, Affine.var(index.name)) for index in block.indices)
+    dtypes = scalar_dtypes(block) if scalars else {}
+    constants = (Constant(name, 0, dtypes[name]) for name in scalars)
+    inner = Block(block.name, passed, refinements=tuple(views), statements=(*constants, *statements))
+    return with_directions(inner)
 
 
 def pieces_below(piece: Piece) -> Iterator[Move | Compute]:
