@@ -4,7 +4,8 @@ A result is kept with the fields of the machine that it depends on (`stripe.hw.t
 machine that agrees in these fields. A deterministic computation reads the same field next wherever it read the same
 values before, so that the fields read of all results of one key form a decision tree. A lookup walks one route from its
 root, with the values of the machine, whatever the number of results. The results of rendered points are found by their
-parameters as well, without a machine. What is kept is JSON; a damaged file is begun anew.
+parameters as well, without a machine. What is kept is JSON. Each row ends with a checksum of its other columns, but for
+the time of its last use; a row that it does not fit is dropped and made again, as a damaged file is.
 """
 
 from __future__ import annotations
@@ -33,18 +34,22 @@ _STEP = 16
 _LATELY = 3600.0
 """Seconds for which a result counts as just used: a lookup writes nothing."""
 
-_FORMAT = 2
+_FORMAT = 3
 _TABLES = f"""
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 PRAGMA user_version = {_FORMAT};
-CREATE TABLE IF NOT EXISTS reads (node TEXT, places TEXT, PRIMARY KEY (node, places)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reads (
+    node TEXT, places TEXT, checksum TEXT, PRIMARY KEY (node, places)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS results (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, node TEXT UNIQUE, nodes TEXT, value BLOB, layers BLOB, used REAL
+    number INTEGER PRIMARY KEY AUTOINCREMENT, node TEXT UNIQUE, nodes TEXT, value BLOB, layers BLOB, used REAL,
+    checksum TEXT
 );
-CREATE TABLE IF NOT EXISTS points (key TEXT PRIMARY KEY, result INTEGER, facts TEXT);
+CREATE TABLE IF NOT EXISTS points (key TEXT PRIMARY KEY, result INTEGER, facts TEXT, checksum TEXT);
 CREATE INDEX IF NOT EXISTS by_use ON results (used);
 """
+_RESULT = "number, node, nodes, value, layers, checksum, coalesce(CAST(used AS REAL), 0.0)"
 _Found = TypeVar("_Found")
 
 
@@ -58,10 +63,14 @@ class KeptResult:
 
 
 class ResultCache:
-    """A file of results. Faults of the file never fail a sweep: a result that cannot be read is computed."""
+    """A file of results. Faults of the file never fail a sweep: a result that cannot be read is computed. The first
+    row that is damaged is told to `warn`."""
 
-    def __init__(self, path: Path, most: int = MAX_RESULTS) -> None:
-        self._path, self._most = path, most
+    def __init__(
+        self, path: Path, most: int = MAX_RESULTS, warn: Callable[[str], object] = lambda _: None
+    ) -> None:
+        self._path, self._most, self._warn = path, most, warn
+        self._warned = False
         self._turn = max(1, most // 10)
         """Results from one clearing to the next."""
         self._database: sqlite3.Connection | None = None
@@ -84,8 +93,11 @@ class ResultCache:
 
         def insert(database: sqlite3.Connection) -> None:
             with database:
-                row = (key, result.number, json.dumps(facts))
-                last = database.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?)", row).lastrowid or 0
+                text = json.dumps(facts)
+                row = (key, result.number, text, _checksum(key, result.number, text))
+                last = (
+                    database.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", row).lastrowid or 0
+                )
                 if last % self._turn == 0:
                     database.execute("DELETE FROM points WHERE rowid <= ?", (last - self._most,))
 
@@ -99,28 +111,52 @@ class ResultCache:
 
     def _walk(self, database: sqlite3.Connection, node: str, machine: MachineFacts) -> KeptResult | None:
         """The result at the end of the routes from a node along which the machine has the values that were read."""
-        found = database.execute("SELECT number, value, layers, used FROM results WHERE node = ?", (node,))
-        for row in found:
+        for row in database.execute(f"SELECT {_RESULT} FROM results WHERE node = ?", (node,)).fetchall():
             return self._used(database, row)
         # More than one row where computations whose values differ within a step read on at different fields.
-        for (places,) in database.execute("SELECT places FROM reads WHERE node = ?", (node,)).fetchall():
+        asked = "SELECT places, checksum FROM reads WHERE node = ?"
+        for places, checksum in database.execute(asked, (node,)).fetchall():
+            if checksum != _checksum(node, places):
+                self._drop_damaged(database, "reads WHERE node = ? AND places = ?", node, places)
+                continue
             names: list[str] = json.loads(places)
             reached = _digest(node, [(name, machine.at(name)) for name in names])
             if (result := self._walk(database, reached, machine)) is not None:
                 return result
         return None
 
-    def _used(self, database: sqlite3.Connection, row: tuple[int, bytes, bytes, float]) -> KeptResult:
-        number, value, layers, used = row
+    def _used(
+        self, database: sqlite3.Connection, row: tuple[int, str, str, bytes, bytes, str, float]
+    ) -> KeptResult | None:
+        """The result of a row of `_RESULT`; None where it is damaged."""
+        number, node, nodes, value, layers, checksum, used = row
+        if checksum != _checksum(number, node, nodes, value, layers):
+            return self._drop_damaged(database, "results WHERE number = ?", number)
         if (now := time.time()) - used > _LATELY:
             with database:
                 database.execute("UPDATE results SET used = ? WHERE number = ?", (now, number))
         return KeptResult(json.loads(zlib.decompress(value)), layers, number)
 
     def _find_point(self, database: sqlite3.Connection, key: str) -> tuple[JsonValue, KeptResult] | None:
-        joined = "SELECT facts, number, value, layers, used FROM points JOIN results ON result = number WHERE key = ?"
-        row = database.execute(joined, (key,)).fetchone()
-        return (json.loads(row[0]), self._used(database, row[1:])) if row is not None else None
+        point = database.execute(
+            "SELECT result, facts, checksum FROM points WHERE key = ?", (key,)
+        ).fetchone()
+        if point is None:
+            return None
+        number, facts, checksum = point
+        if checksum != _checksum(key, number, facts):
+            return self._drop_damaged(database, "points WHERE key = ?", key)
+        row = database.execute(f"SELECT {_RESULT} FROM results WHERE number = ?", (number,)).fetchone()
+        result = None if row is None else self._used(database, row)
+        return None if result is None else (json.loads(facts), result)
+
+    def _drop_damaged(self, database: sqlite3.Connection, rows: str, *values: object) -> None:
+        """Drops a damaged row, so that its result is computed anew."""
+        if not self._warned:
+            self._warned = True
+            self._warn(f"{self._path}: warning: rows of kept results are damaged: they are computed anew")
+        with database:
+            database.execute(f"DELETE FROM {rows}", values)
 
     def _add(
         self, database: sqlite3.Connection, key: str, reads: Reads, value: JsonValue, layers: bytes
@@ -131,13 +167,19 @@ class ResultCache:
             for start in range(0, len(values), _STEP):
                 step = values[start : start + _STEP]
                 places = json.dumps([name for name, _ in step])
-                database.execute("INSERT OR IGNORE INTO reads VALUES (?, ?)", (nodes[-1], places))
+                database.execute(
+                    "INSERT OR IGNORE INTO reads VALUES (?, ?, ?)",
+                    (nodes[-1], places, _checksum(nodes[-1], places)),
+                )
                 nodes.append(_digest(nodes[-1], step))
             packed = zlib.compress(json.dumps(value).encode())
+            row = (nodes[-1], json.dumps(nodes), packed, layers)
             number = database.execute(
                 "INSERT OR REPLACE INTO results (node, nodes, value, layers, used) VALUES (?, ?, ?, ?, ?)",
-                (nodes[-1], json.dumps(nodes), packed, layers, time.time()),
+                (*row, time.time()),
             ).lastrowid
+            checksum = _checksum(number, *row)
+            database.execute("UPDATE results SET checksum = ? WHERE number = ?", (checksum, number))
             if number is not None and number % self._turn == 0:
                 self._drop(database)
         return KeptResult(value, layers, number)
@@ -148,6 +190,7 @@ class ResultCache:
             "DELETE FROM results WHERE number NOT IN (SELECT number FROM results ORDER BY used DESC LIMIT ?)",
             (self._most - self._turn,),
         )
+        database.execute("DELETE FROM results WHERE NOT json_valid(nodes)")
         database.execute("DELETE FROM points WHERE result NOT IN (SELECT number FROM results)")
         database.execute(
             "DELETE FROM reads WHERE node NOT IN (SELECT json_each.value FROM results, json_each(nodes))"
@@ -186,3 +229,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 def _digest(node: str, values: Sequence[tuple[str, str | None]] = ()) -> str:
     return hashlib.sha256(json.dumps([node, values]).encode()).hexdigest()[:32]
+
+
+def _checksum(*columns: object) -> str:
+    """The checksum of a row, whatever the kinds of its columns."""
+    return hashlib.sha256(repr(columns).encode()).hexdigest()[:32]

@@ -7,6 +7,7 @@ noticed; its points are then evaluated one by one, so that only the guilty point
 from __future__ import annotations
 
 import multiprocessing
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
@@ -33,7 +34,13 @@ class WorkerSetup:
     crashes: Path | None
 
     def evaluator(self) -> Evaluator:
-        return Evaluator(self.plan, ResultCache(self.cache) if self.cache else None, self.crashes)
+        cache = ResultCache(self.cache, warn=_to_stderr) if self.cache else None
+        return Evaluator(self.plan, cache, self.crashes)
+
+
+def _to_stderr(text: str) -> None:
+    """A line of a worker for its user."""
+    sys.stderr.write(f"{text}\n")
 
 
 class PointExecutor(Protocol):

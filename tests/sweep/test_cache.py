@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,54 @@ def test_an_edited_template_is_rendered_again(plan_of: Plans, tmp_path: Path) ->
     (tmp_path / "machine.json.j2").write_text(slower, "utf-8")
     (other,) = evaluator.rows(point)
     assert other.metrics["latency_us"] == pytest.approx(2 * row.metrics["latency_us"])
+
+
+DAMAGE = [
+    "results SET value = '[1, 2]'",
+    "results SET value = (SELECT value FROM results WHERE number = 2)",
+    "results SET layers = x'00112233'",
+    "results SET layers = 7",
+    "results SET nodes = '{'",
+    "results SET node = number",
+    "results SET number = number + 100",
+    "results SET checksum = NULL",
+    "results SET used = 'never', value = NULL",
+    "points SET facts = '{}'",
+    "points SET result = 2",
+    "reads SET places = '[1]'",
+    "reads SET places = '{}'",
+    "reads SET checksum = NULL",
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_row_is_told_and_computed_anew(plan_of: Plans, tmp_path: Path, damage: str) -> None:
+    plan = plan_of(axes={"NUM_CONV": {"values": [1, 2]}})
+    path = tmp_path / "c"
+    points = list(plan.space.grid())
+    expected = [Evaluator(plan, ResultCache(path)).rows(point) for point in points]
+    with sqlite3.connect(path) as database:
+        database.execute(f"UPDATE OR REPLACE {damage}")
+        if not damage.startswith("points"):
+            database.execute("DELETE FROM points")
+    told: list[str] = []
+    for _ in range(2):
+        evaluator = Evaluator(plan, ResultCache(path, warn=told.append))
+        for point, rows in zip(points, expected, strict=True):
+            found = evaluator.rows(point)
+            assert [replace(row, seconds=0) for row in found] == [replace(row, seconds=0) for row in rows]
+            assert [row.layers for row in found] == [row.layers for row in rows]
+    # a row that is not found is no damaged one
+    assert len(told) == (damage != "results SET node = number"), told
+
+
+def test_a_clearing_drops_damaged_rows(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    filled(path, [50, 100], most=1000).close()
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE results SET nodes = '{' WHERE number = 1")
+    cache = filled(path, list(MACHINES), most=20)
+    assert cache.find("key", MACHINES[2000]) is not None
+    with sqlite3.connect(path) as database:
+        (results,) = database.execute("SELECT count(*) FROM results").fetchone()
+    assert results <= 20
