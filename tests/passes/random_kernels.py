@@ -51,7 +51,8 @@ def _broadcast(draw: st.DrawFn, name: str, source: str, shapes: dict[str, Sizes]
 
 def _window(draw: st.DrawFn, name: str, source: str, shapes: dict[str, Sizes]) -> list[Block]:
     rows, columns = shapes[source]
-    taps, step, pad = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 1))
+    taps, step = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    pad = draw(st.integers(0, min(1, taps - 1)))  # each window has an element of the source
     count = max(1, (rows + 2 * pad - taps) // step + 1)
     shapes[name] = (count, columns)
     at = f"{step}*x + k - {pad}"
