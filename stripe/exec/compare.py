@@ -147,6 +147,11 @@ def compare(
     return found
 
 
+def agreement(expected: Array, actual: Array, tolerance: Tolerance) -> Array:
+    """The mask of the elements that agree, of two arrays of one shape."""
+    return np.asarray(_ratios(expected, actual, tolerance, None) <= 1.0)
+
+
 def _compare_one(
     name: str, expected: Array, actual: Array, tolerance: Tolerance, bound: Array | None
 ) -> Difference | None:

@@ -60,6 +60,40 @@ def test_other_differences_count_beside_open_elements(before: Program, after: Pr
     assert run_on_all(before, after, ALL).failed
 
 
+def inverses(*statements: str, dtype: str = "fp32") -> Program:
+    """The inverses $q of sums $T, and what `statements` make of both in $O, a number of the given dtype."""
+    lines = ["$q = div($one, $T)", *statements, "O = store($O)"]
+    text = "\n      ".join(f"{number}: {line}" for number, line in enumerate(lines, 2))
+    typed = [
+        (old, old.replace("fp32", dtype)) for old in ("O[0] fp32", "O[0]:assign fp32", "O[i]:assign fp32")
+    ]
+    return program("inverses_of_sums", *typed, ("2: $O = div($one, $T)\n      3: O = store($O)", text))
+
+
+ZEROS_TO = ("$z = (fp32)0.0", "$c = cmp_eq($T, $z)", "$n = (fp32)12345.0", "$r = cond($c, $n, $q)")
+
+
+@pytest.mark.parametrize(("copy", "dtype"), [("$O = ident({})", "fp32"), ("$O = cast({}, i32)", "i32")])
+def test_between_infinities_of_both_signs_there_is_no_number(copy: str, dtype: str) -> None:
+    before = inverses(copy.format("$q"), dtype=dtype)
+    after = inverses(*ZEROS_TO, copy.format("$r"), dtype=dtype)
+    assert not run_on_all(before, before, ALL).failed
+    for first, second in ((before, after), (after, before)):
+        assert run_on_all(first, second, ALL).failed
+
+
+def test_signs_of_several_zeros_decide_a_number() -> None:
+    """The number of products that are zeros with a minus, each merged with 0 or not."""
+    merged = program("zeros_with_a_minus")
+    plain = program("zeros_with_a_minus", ("T[i, k]:add", "T[i, k]:assign"))
+    for first, second in ((merged, plain), (plain, merged)):
+        verdict = prove_equal(first, second)
+        assert isinstance(verdict, Equal)
+        assert verdict.assumptions == (Assumption.ZERO_SIGN,)
+        assert run_on_all(first, second, ALL - {Assumption.ZERO_SIGN}).failed
+        assert run_on_all(first, second, ALL).agrees
+
+
 ROW_SUMS = """
     0: #kernel block [i:64, k:{count}] ( // sum
         in A[i, k] fp8e5m2(1:64, 1:1)

@@ -15,7 +15,7 @@ from stripe.exec.exactness import best_magnitude, order_free
 from stripe.exec.interp import interpret
 from stripe.ir import Block, Program, Special
 from stripe.verify.assumptions import Assumption
-from stripe.verify.proof.variations import value_ranges
+from stripe.verify.proof.variations import open_values
 
 _OTHER_SIGNS = "has zeros of other signs"
 SEEDS = (0, 1, 2, 3, 4, 5)
@@ -162,11 +162,11 @@ def difference(
         except ExecutionError as error:
             return str(error)
         if assumed:
-            first = value_ranges(before, data.inputs, expected, assumed, tolerance)
-            second = value_ranges(after, given, actual, assumed, tolerance)
+            first = open_values(before, data.inputs, expected, assumed, tolerance)
+            second = open_values(after, given, actual, assumed, tolerance)
             for name in first.keys() & second.keys():
                 if (want := expected[name]).shape == (have := actual[name]).shape:
-                    met = first[name].meets(second[name])
+                    met = first[name].meets(second[name], tolerance)
                     actual[name] = np.where(met, want.astype(have.dtype), have)
         differences = compare(expected, actual, tolerance)
     if differences:

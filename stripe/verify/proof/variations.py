@@ -2,20 +2,23 @@
 without an effect change.
 
 Each granted assumption has variations of a run: values that it allows in the place of those of merges and products. An
-element whose value follows from them is open, and a run shows no difference of two programs where their ranges meet.
+element whose value follows from them is open, and a run shows no difference of two programs where their values meet.
+Roundings reach all between the largest and the smallest value. A sign, or padding, is a choice: of two infinities none
+is a number between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from typing_extensions import override
 
 from stripe.exec.arith import Array
-from stripe.exec.compare import EXACT, Floats, Tolerance
+from stripe.exec.compare import EXACT, Floats, Tolerance, agreement
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.exec.variation import Variation
@@ -75,27 +78,30 @@ class _Padding(Variation):
         return np.where(np.isnan(value) & some_zero, np.zeros((), value.dtype), value)
 
 
-def _variations(
-    assumed: frozenset[Assumption], tolerance: Tolerance, inputs: Mapping[str, Array]
-) -> Iterator[Variation]:
-    """The variations that the granted assumptions allow. Sums that are exact have no other roundings, and infinite
-    inputs overflow in each order."""
+def _choices(assumed: frozenset[Assumption]) -> Iterator[Variation]:
+    """The variations that choose between values: signs of zeros, and padding."""
     if Assumption.ZERO_SIGN in assumed:
         yield from (_Signs(1.0), _Signs(-1.0))
         yield from (_Signs(np.random.default_rng(seed)) for seed in _SEEDS)
+    if Assumption.FINITE in assumed:
+        yield _Padding()
+
+
+def _roundings(
+    assumed: frozenset[Assumption], tolerance: Tolerance, inputs: Mapping[str, Array]
+) -> Iterator[Variation]:
+    """Other roundings. Sums that are exact have none, and infinite inputs overflow in each order."""
     finite = all(
         np.isfinite(a.astype(np.float64)).all() for a in inputs.values() if a.dtype.kind not in "iub"
     )
     if Assumption.FLOAT_ORDER in assumed and tolerance != EXACT and finite:
         yield from (_Roundings(1), _Roundings(-1))
-    if Assumption.FINITE in assumed:
-        yield _Padding()
 
 
 @dataclass(frozen=True, slots=True)
-class ValueRange:
-    """The least and the largest value of each element of an output over all variations of a run. An element that is NaN
-    in some of them may be anything, one that is NaN in all of them is nothing else.
+class _Range:
+    """The least and the largest value of each element of an output over some runs. An element that is NaN in some of
+    them may be anything, one that is NaN in all of them is nothing else.
     """
 
     low: Floats
@@ -104,39 +110,81 @@ class ValueRange:
     all_nan: Array
 
     @staticmethod
-    def of(values: Floats) -> ValueRange:
-        """The ranges of values whose first dimension counts runs."""
+    def of(runs: Sequence[Array]) -> _Range:
+        values: Floats = np.stack([run.astype(np.float64) for run in runs])
         nan = np.isnan(values)
         low, high = (np.where(nan, end, values) for end in (-np.inf, np.inf))
         some, every = (np.asarray(nans) for nans in (nan.any(axis=0), nan.all(axis=0)))
-        return ValueRange(low.min(axis=0), high.max(axis=0), some, every)
+        return _Range(low.min(axis=0), high.max(axis=0), some, every)
 
-    def meets(self, other: ValueRange) -> Array:
+    @property
+    def varies(self) -> Array:
+        return np.asarray((self.low < self.high) & ~self.all_nan)
+
+    def meets(self, other: _Range) -> Array:
+        """The mask of the elements that may have one value in both."""
+        shared = (self.low <= other.high) & (other.low <= self.high)
+        for one, two in ((self, other), (other, self)):
+            shared &= ~one.all_nan | two.some_nan
+        return np.asarray(shared)
+
+
+def _mixed(chosen: Sequence[Array]) -> _Range:
+    """The range of the numbers among chosen values, but the extremes of their type, where these are three or more: the
+    signs of several zeros may give others between. All else has no range."""
+    rim = np.iinfo(chosen[0].dtype) if chosen[0].dtype.kind in "iu" else None
+    ends = (-np.inf, np.inf) if rim is None else (float(rim.min), float(rim.max))
+    values: Floats = np.stack([value.astype(np.float64) for value in chosen])
+    values = np.sort(np.where((values > ends[0]) & (values < ends[1]), values, np.nan), axis=0)
+    with np.errstate(invalid="ignore"):
+        several = (np.diff(values, axis=0) > 0).sum(axis=0) > 1
+    low, high = (np.where(several, end(values, axis=0), np.nan) for end in (np.fmin.reduce, np.fmax.reduce))
+    return _Range(low, high, np.zeros_like(several), np.zeros_like(several))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenValues:
+    """The values of an output that assumptions allow: those of the run without a variation and of each choice, and
+    ranges of them by other roundings and by the signs of several zeros."""
+
+    chosen: tuple[Array, ...]
+    ranges: tuple[_Range, _Range]
+
+    @staticmethod
+    def of(chosen: Sequence[Array], rounded: Sequence[Array]) -> OpenValues:
+        """Of several runs each; the first of both is the one without a variation."""
+        return OpenValues(tuple(chosen), (_Range.of(rounded), _mixed(chosen)))
+
+    def meets(self, other: OpenValues, tolerance: Tolerance) -> Array:
         """The mask of the elements that are open in one of two runs, and may have one value in both. An element is open
         if variations change it.
         """
-        is_open = np.zeros(self.low.shape, np.bool_)
-        shared = (self.low <= other.high) & (other.low <= self.high)
-        for one, two in ((self, other), (other, self)):
-            is_open |= (one.low < one.high) & ~one.all_nan
-            shared &= ~one.all_nan | two.some_nan
+        is_open, shared = np.zeros((2, *self.chosen[0].shape), np.bool_)
+        for mine, theirs in ((self, other), (other, self)):
+            is_open |= _Range.of(mine.chosen).varies | mine.ranges[0].varies
+            for one, two in product(mine.ranges, (*theirs.ranges, *(_Range.of([v]) for v in theirs.chosen))):
+                shared |= one.meets(two)
+        for one, two in product(self.chosen, other.chosen):
+            shared |= agreement(one, two, tolerance)
         return np.asarray(is_open & shared)
 
 
-def value_ranges(
+def open_values(
     program: Program,
     inputs: Mapping[str, Array],
     results: Mapping[str, Array],
     assumed: frozenset[Assumption],
     tolerance: Tolerance,
-) -> dict[str, ValueRange]:
+) -> dict[str, OpenValues]:
     """For each output the values that `assumed` allows in the place of `results`, those of `program` on `inputs`."""
-    runs = [results]
-    for variation in _variations(assumed, tolerance, inputs):
-        with suppress(ExecutionError):  # another number leads to an index out of bounds
-            runs.append(interpret(program, inputs, variation=variation))
-    found: dict[str, ValueRange] = {}
-    for name in results:
-        values: Floats = np.stack([run[name].astype(np.float64) for run in runs])
-        found[name] = ValueRange.of(values)
-    return found
+
+    def runs(variations: Iterable[Variation]) -> Iterator[Mapping[str, Array]]:
+        yield results
+        for variation in variations:
+            with suppress(ExecutionError):  # another number leads to an index out of bounds
+                yield interpret(program, inputs, variation=variation)
+
+    chosen, rounded = tuple(runs(_choices(assumed))), tuple(runs(_roundings(assumed, tolerance, inputs)))
+    return {
+        name: OpenValues.of([run[name] for run in chosen], [run[name] for run in rounded]) for name in results
+    }
