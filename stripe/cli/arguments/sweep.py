@@ -216,10 +216,6 @@ example:
         "--best", group="choosing", metavar="N", read=number(1), default=1,
         help="the N best points by each objective (default: 1)",
     )  # fmt: skip
-    run_below: int = option(
-        "--run-below", group="choosing", metavar="MACS", read=number(0), default=20_000_000,
-        help="execute programs of fewer multiply-accumulates too, and compare (default: 20000000)",
-    )  # fmt: skip
 
 
 SUBCOMMANDS: dict[str, type[SubcommandSpec]] = {

@@ -33,7 +33,7 @@ def perform(_job: Job, spec: VerifySweepSpec) -> int:
     sound = True
     for result in results:
         for row in result.rows if result.point in chosen else ():
-            found = verified(plan, row, workloads[row.workload], spec.run_below)
+            found = verified(plan, row, workloads[row.workload])
             sound = sound and not found.fault
             write_stdout(f"{row.point.key} {row.workload}: {found.words}\n")
     return OK if sound else MISMATCH

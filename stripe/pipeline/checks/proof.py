@@ -158,6 +158,8 @@ class ExactCheck(Instrument):
         self._input_checked = input_checked
         self._input: Program | None = None
         self._dependences = DependenceCheck()
+        self.executed = False
+        """Whether the result of the passes ran against the input: programs that are too large do not."""
 
     @property
     def proved(self) -> bool:
@@ -195,6 +197,7 @@ class ExactCheck(Instrument):
             return
         most = MOST_STEPS if placed else MOST_STEPS_OF_PROVED
         run = run_proved(self._input, program, self._report.assumed, most=most)
+        self.executed = not run.not_run
         if placed and run.failed and (moved := run_proved(program, program, frozenset(), most=most)).failed:
             raise ProofError(
                 f"with its buffers at their addresses the program computes something else\n  {moved.failed}"
