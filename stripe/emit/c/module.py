@@ -73,7 +73,10 @@ def emit_module(program: Program, options: COptions | None = None, dialect: Dial
 
 
 class ModuleEmitter:
-    """Emits a program into pieces: the body of its entry, the functions of blocks, and all that these need."""
+    """Emits a program into pieces: the body of its entry, the functions of blocks, and all that these need.
+
+    Emission begins with a rewrite: floors and remainders of the accesses become indices where ranges allow it.
+    """
 
     def __init__(self, program: Program, options: COptions, dialect: Dialect) -> None:
         self.program = program = with_entry(program, unfolded(program.entry))
