@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
 from typing import Any, cast
 
 import ml_dtypes
@@ -31,6 +34,7 @@ from stripe.ir import (
     Refinement,
     Special,
     Store,
+    StripeError,
     walk,
 )
 from stripe.output import writing
@@ -192,32 +196,73 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> No
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
     """The tensors of a .npz file. Raises ExecutionError when it cannot be read or is none."""
+    with _archive(path) as stored:
+        return {name: array.read() for name, array in stored.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredArray:
+    """An array of an archive as its header has it; `read` unpacks it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Callable[[], Array]
+
+    def stand_in(self, ref: Refinement) -> Array:
+        """An array of the same shape and dtype without memory. fp32 may become the dtype of `ref` (`_narrowed`)."""
+        narrow = not ref.dtype.in_numpy and self.dtype == np.float32
+        dtype = ref.dtype.numpy() if narrow else self.dtype
+        return np.broadcast_to(np.empty((), dtype), self.shape)
+
+
+_HEADER = 1 << 14
+"""Bytes that hold the header of each .npy file that numpy reads."""
+
+
+@contextmanager
+def _archive(path: str | os.PathLike[str]) -> Generator[dict[str, _StoredArray]]:
+    """The arrays of a .npz file by the names of tensors, while it is open. Raises ExecutionError, here and inside,
+    when it cannot be read."""
     try:
-        opened: object = np.load(path, allow_pickle=False)
-        if not isinstance(opened, np.lib.npyio.NpzFile):
-            raise ExecutionError(
-                "the file holds one array without a name", path=str(path), hint="save it with numpy.savez"
-            )
-        with opened:
-            members: dict[str, object] = {name: opened[name] for name in opened.files}
-    except ExecutionError:
+        with Path(path).open("rb") as stream:
+            if stream.read(6) == np.lib.format.MAGIC_PREFIX:
+                raise ExecutionError(
+                    "the file holds one array without a name", path=str(path), hint="save it with numpy.savez"
+                )
+            with zipfile.ZipFile(stream) as archive:
+                yield dict(_stored(archive, member, path) for member in archive.namelist())
+    except StripeError:
         raise
     except Exception as error:  # noqa: BLE001 - numpy and the decompressors raise anything
         hint = "write it with numpy.savez, or with stripe-run --out"
         raise ExecutionError(_unreadable(error), path=str(path), hint=hint) from None
-    found: dict[str, Array] = {}
-    for name, value in members.items():
-        if not isinstance(value, np.ndarray):  # numpy gives members without its header as bytes
-            reason = f"cannot read tensors: '{name}' is no array"
-            raise ExecutionError(reason, path=str(path), hint="write it with numpy.savez")
-        array: Array = np.asarray(cast(Array, value))
-        plain, _, suffix = name.rpartition("@")
-        dtype = DTYPES.get(suffix)
-        if dtype is not None and not dtype.in_numpy and array.dtype == _bits(dtype):
-            found[plain] = array.view(dtype.numpy())
-        else:
-            found[name] = array
-    return found
+
+
+def _stored(archive: zipfile.ZipFile, member: str, path: str | os.PathLike[str]) -> tuple[str, _StoredArray]:
+    """A member of an archive with the name of its tensor."""
+    name = member.removesuffix(".npy")
+    with archive.open(member) as stream:
+        start = BytesIO(stream.read(_HEADER))
+    if start.getvalue()[:6] != np.lib.format.MAGIC_PREFIX:
+        reason = f"cannot read tensors: '{name}' is no array"
+        raise ExecutionError(reason, path=str(path), hint="write it with numpy.savez")
+    version = np.lib.format.read_magic(start)
+    read_header = (
+        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    )
+    shape, _, dtype = read_header(start)
+    if dtype.hasobject:
+        raise ValueError(f"'{name}' is pickled")
+    plain, _, suffix = name.rpartition("@")
+    held = DTYPES.get(suffix)
+    foreign = held.numpy() if held is not None and not held.in_numpy and dtype == _bits(held) else None
+
+    def read() -> Array:
+        with archive.open(member) as stream:
+            array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+        return array if foreign is None else array.view(foreign)
+
+    return name if foreign is None else plain, _StoredArray(shape, foreign or dtype, read)
 
 
 def _unreadable(error: Exception) -> str:
@@ -235,15 +280,17 @@ def load_inputs(program: Program, path: str | os.PathLike[str]) -> dict[str, Arr
     """The inputs of `program` from a .npz file, with names, dtypes and shapes checked; other arrays in it are ignored.
 
     Raises ExecutionError, which names the file and the fault."""
-    found = load_arrays(path)
-    wanted = {ref.name: _narrowed(ref, found[ref.name]) for ref in program.inputs if ref.name in found}
-    try:
-        return check_inputs(program, wanted)
-    except ExecutionError as error:
-        has = ", ".join(found) or "nothing"
-        raise ExecutionError(
-            error.reason, path=str(path), hint=error.hint, where=f"the file has {has}"
-        ) from None
+    with _archive(path) as stored:
+        wanted = [(ref, stored[ref.name]) for ref in program.inputs if ref.name in stored]
+        try:
+            # the headers tell what does not fit before anything is unpacked
+            check_inputs(program, {ref.name: array.stand_in(ref) for ref, array in wanted})
+            return check_inputs(program, {ref.name: _narrowed(ref, array.read()) for ref, array in wanted})
+        except ExecutionError as error:
+            has = ", ".join(stored) or "nothing"
+            raise ExecutionError(
+                error.reason, path=str(path), hint=error.hint, where=f"the file has {has}"
+            ) from None
 
 
 def _narrowed(ref: Refinement, array: Array) -> Array:

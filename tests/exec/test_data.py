@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from stripe.exec.arith import Array
 from stripe.exec.compare import EXACT, LOOSE, Tolerance, compare, tolerance_for
 from stripe.exec.data import load_arrays, load_inputs, random_inputs, save_arrays
 from stripe.exec.errors import ExecutionError
@@ -127,6 +130,35 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", np.zeros(2))
     with pytest.raises(ExecutionError, match="one array without a name"):
         load_inputs(built, tmp_path / "one.npy")
+
+
+def _archive_of(path: Path, array: Array, header: str, length: int | None = None) -> Path:
+    """An archive with the tensor A, whose header tells of other sizes than its data has."""
+    told = f"{{'descr': '{array.dtype.str}', 'fortran_order': False, 'shape': {header}, }}\n".encode()
+    start = b"\x93NUMPY\x02\x00" + struct.pack("<I", len(told) if length is None else length)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("A.npy", start + told + array.tobytes())
+        archive.writestr("unused.npy", start + told)
+    return path
+
+
+def test_members_are_unpacked_only_where_shape_and_dtype_fit(tmp_path: Path) -> None:
+    """Headers tell of gigabytes that are not there: reading them would fail."""
+    built, path = load("exec/data/files_that_do_not_fit"), tmp_path / "data.npz"
+    _archive_of(path, np.ones(2, np.float32), "(536870912,)")
+    with pytest.raises(ExecutionError, match=r"'A' has the shape \[536870912\], the program takes \[2\]"):
+        load_inputs(built, path)
+    _archive_of(path, np.ones(2, np.int64), f"(2, {1 << 40})")
+    with pytest.raises(ExecutionError, match="'A' has dtype int64, the program takes fp32"):
+        load_inputs(built, path)
+    _archive_of(path, np.ones(2, np.float32), f"({1 << 62}, {1 << 62})")
+    with pytest.raises(ExecutionError, match=r"not a \.npz file of plain arrays"):
+        load_inputs(built, path)
+    _archive_of(path, np.ones(2, np.float32), "(2,)", length=(1 << 32) - 1)
+    with pytest.raises(ExecutionError, match=r"not a \.npz file of plain arrays"):
+        load_inputs(built, path)
+    _archive_of(path, np.ones(2, np.float32), "(2,)")
+    assert load_inputs(built, path)["A"].tolist() == [1, 1]  # the member that is not used has no data
 
 
 def test_nothing_is_left_of_what_cannot_be_written(tmp_path: Path) -> None:
