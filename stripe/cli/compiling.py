@@ -152,9 +152,9 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
 
     found: list[Instrument] = []
     if spec.dump_dir is not None:
-        from stripe.pipeline.dumps import Dumps, documents
+        from stripe.pipeline.dumps import Dumps
 
-        found.append(Dumps(Path(spec.dump_dir), documents(job.entries, job.hardware)))
+        found.append(Dumps(Path(spec.dump_dir), job.entries, job.hardware))
     shown = printing.Shown(
         before=spec.print_ir_before,
         after=spec.print_ir_after,

@@ -34,12 +34,17 @@ class Dumps(Instrument):
     """`--dump-dir DIR`: `00_input.stripe`, `01_NAME.stripe`, …, and the rendered pass list and model as JSON.
 
     `dumps.json` lists the files of a run with the hashes of their contents. The dumps of an earlier run are removed
-    first. Any other file is left alone, edited dumps included; where its name is needed, the run is refused.
+    first. Any other file is left alone, edited dumps included; where its name is needed, the run is refused before
+    anything is removed or written.
     """
 
-    def __init__(self, folder: Path, documents: dict[str, object]) -> None:
+    def __init__(
+        self, folder: Path, entries: Sequence[PassEntry], hardware: HardwareModel | None = None
+    ) -> None:
         self._folder = folder
-        self._documents = documents
+        self._documents = documents(entries, hardware)
+        self._names = [f"{name}.json" for name in self._documents]
+        self._names += [_INPUT, *(_name(number, entry) for number, entry in enumerate(entries, 1))]
         self._files: dict[str, str] = {}
         self._count = 0
 
@@ -50,16 +55,23 @@ class Dumps(Instrument):
         except OSError as error:
             reason = f"cannot make the folder for dumps: {error.strerror}"
             raise ConfigError(reason, path=str(self._folder), hint="--dump-dir takes a folder") from None
-        self._remove_earlier()
+        earlier = self._earlier()
+        for path in (self._folder / name for name in self._names):
+            if os.path.lexists(path) and path not in earlier:
+                raise _foreign(path)
+        for path in earlier:
+            try:
+                path.unlink()
+            except OSError as error:
+                raise unwritable(str(path), error) from None
         for name, document in self._documents.items():
             self._save(f"{name}.json", json.dumps(document, indent=2) + "\n")
-        self._save("00_input.stripe", print_program(program))
+        self._save(_INPUT, print_program(program))
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
         self._count += 1
-        name = re.sub(r"[^\w.+-]", "_", entry.name)[:100] or "pass"  # characters that a file name may hold
-        self._save(f"{self._count:02d}_{name}.stripe", print_program(after))
+        self._save(_name(self._count, entry), print_program(after))
 
     def _save(self, name: str, text: str) -> None:
         path = self._folder / name
@@ -77,24 +89,31 @@ class Dumps(Instrument):
         except OSError as error:
             raise unwritable(str(path), error) from None
 
-    def _remove_earlier(self) -> None:
-        """Removes the files of the listing whose contents are unchanged, and then the listing."""
+    def _earlier(self) -> list[Path]:
+        """The files of the listing of an earlier run whose contents are unchanged."""
+        found: list[Path] = []
         listing = self._folder / _LISTING
-        if not os.path.lexists(listing):
-            return
-        for name, digest in _listed(listing).items():
+        for name, digest in _listed(listing).items() if os.path.lexists(listing) else ():
             path = self._folder / name
             try:
                 if _DUMP.fullmatch(name) and not path.is_symlink() and _hash(path.read_bytes()) == digest:
-                    path.unlink()
+                    found.append(path)
             except (FileNotFoundError, IsADirectoryError):
                 continue
             except OSError as error:
                 raise unwritable(str(path), error) from None
+        return found
 
 
 _LISTING = "dumps.json"
+_INPUT = "00_input.stripe"
 _DUMP = re.compile(r"\d{2,}_[\w.+-]+\.stripe|config\.json|hw\.json")
+
+
+def _name(number: int, entry: PassEntry) -> str:
+    """The file of the program after pass `number`, of characters that a file name may hold."""
+    name = re.sub(r"[^\w.+-]", "_", entry.name)[:100] or "pass"
+    return f"{number:02d}_{name}.stripe"
 
 
 def _hash(data: bytes) -> str:

@@ -185,6 +185,7 @@ def test_dumps_overwrite_no_file_of_others(
     assert f"{folder / name}: error: this file is no unchanged dump" in err
     assert "hint: name another folder" in err
     assert mine.read_text("utf-8") == "{}"
+    assert [path.name for path in folder.iterdir()] == [name]  # nothing was written before it was refused
 
 
 def test_an_edited_dump_is_kept(program: str, tmp_path: Path, capsys: Capture) -> None:
@@ -192,7 +193,9 @@ def test_an_edited_dump_is_kept(program: str, tmp_path: Path, capsys: Capture) -
     assert opt(words) == 0
     assert opt(words) == 0
     (tmp_path / "dumps" / "00_input.stripe").write_text("edited", "utf-8")
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "dumps").iterdir()}
     assert opt(words) == 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "dumps").iterdir()} == kept
     assert (tmp_path / "dumps" / "00_input.stripe").read_text("utf-8") == "edited"
 
 

@@ -17,7 +17,7 @@ from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.fault import InternalFault
 from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.passlist import entry_json, parse_passes
+from stripe.pipeline.passlist import parse_passes
 from stripe.pipeline.printing import PrintPrograms, Remarks, Shown
 from stripe.pipeline.timing import Timing
 from tests.support.programs import MATMUL, source
@@ -181,18 +181,18 @@ def test_programs_are_shown_after_named_passes() -> None:
 def test_dumps_are_numbered_and_come_with_the_documents(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     entries = parse_passes('"odd/name":prune_indexes,dce')
-    _run('"odd/name":prune_indexes,dce', Dumps(folder, {"config": [entry_json(entry) for entry in entries]}))
+    _run('"odd/name":prune_indexes,dce', Dumps(folder, entries))
     assert sorted(path.name for path in folder.iterdir()) == [
         "00_input.stripe", "01_odd_name.stripe", "02_dce.stripe", "config.json", "dumps.json",
     ]  # fmt: skip
     assert (folder / "00_input.stripe").read_text("utf-8") == MATMUL
-    assert json.loads((folder / "config.json").read_text("utf-8"))[0]["name"] == "odd/name"
+    assert json.loads((folder / "config.json").read_text("utf-8"))["passes"][0]["name"] == "odd/name"
 
 
 def test_a_dump_folder_that_is_a_file_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", "utf-8")
     with pytest.raises(ConfigError, match="cannot make the folder for dumps"):
-        _run("dce", Dumps(tmp_path / "file", {}))
+        _run("dce", Dumps(tmp_path / "file", []))
 
 
 def test_timing_lists_passes_and_their_sum() -> None:
