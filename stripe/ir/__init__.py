@@ -38,7 +38,7 @@ from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of, value_k
 from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround, transitive_reduction
 from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest, did_you_mean
 from stripe.ir.index_map import IndexMap, PhysicalLayout
-from stripe.ir.instances import instances, unit_numbers
+from stripe.ir.instances import instances, names_in_turn, unit_numbers
 from stripe.ir.intrinsics import (
     INTRINSICS,
     SPECIALS,
@@ -183,6 +183,7 @@ __all__ = [
     "map_statements",
     "map_views",
     "moved_down",
+    "names_in_turn",
     "nest_at",
     "parse_affine",
     "parse_location",

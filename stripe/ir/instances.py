@@ -19,7 +19,7 @@ def unit_numbers(nest: Nest) -> frozenset[Affine]:
     one that runs on a unit of a number, one point after the other. Tiles in flight compute one after the other, as do
     the points of `main`.
     """
-    names = set(nest.domain.names).difference(*_in_turn(nest))
+    names = frozenset(nest.domain.names) - names_in_turn(nest)
     if not names:
         return frozenset()
     found = {
@@ -42,12 +42,13 @@ def instances(nest: Nest, ref: Refinement) -> int:
     return min(prod(_values(number, nest) for number in crowded), nest.domain.volume(names))
 
 
-def _in_turn(nest: Nest) -> Iterator[tuple[str, ...]]:
-    """The names of the blocks around whose points compute one after the other, and of what comes from outside."""
-    yield nest.prefix(-1)
+def names_in_turn(nest: Nest) -> frozenset[str]:
+    """The names in the domain of blocks around whose points compute one after the other, and of values from outside."""
+    found = set(nest.prefix(-1))
     for depth, block in enumerate(nest.blocks):
         if block.is_main or min(block.pipeline_depth or 1, block.points) > 1:
-            yield nest.domain.names[nest.widths[depth] : nest.widths[depth + 1]]
+            found.update(nest.domain.names[nest.widths[depth] : nest.widths[depth + 1]])
+    return frozenset(found)
 
 
 def _numbers(nest: Nest) -> Iterator[tuple[Affine, frozenset[str]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 
@@ -335,3 +336,17 @@ def test_tiles_take_turns_with_what_is_there_once(name: str, buffer: str, stages
     ends = {each.tile: each.end for each in slices if each.stage == last}
     assert len(begins) > 1
     assert all(begins[tile] >= ends[tile - 1] for tile in begins if tile), buffer
+
+
+def test_tiles_on_a_unit_each_compute_one_after_the_other() -> None:
+    """Tiles in flight take turns, as the checkers of places have it, also where each has an engine of its own."""
+    found, _ = report(load("cost/simulate/unit_by_tile"))
+    kernel = found.costs[1]
+    assert kernel.units.units == ("CONV[0]", "CONV[1]", "CONV[2]", "CONV[3]")
+    assert kernel.cycles >= 1024  # the cycles of one engine for all tiles
+    assert kernel.own.compute == dict.fromkeys(kernel.units.units, 256)
+    assert {kernel.demand[resource] for resource in kernel.demand if resource.name == "CONV"} == {256}
+    loop = kernel.loop
+    assert loop is not None
+    computing = [each for each in pipeline_slices(loop.stages, loop.tiles, loop.depth) if each.stage == 1]
+    assert all(later.start >= earlier.end for earlier, later in pairwise(computing))

@@ -97,7 +97,9 @@ def _statement(position: int, owned: tuple[int, ...], found: Simulation, *, slic
         roof_ops_per_cycle=min(cost.work.ops_per_cycle, ops / memory_time)
         if memory_time
         else cost.work.ops_per_cycle,
-        bound="compute" if cost.work.cycles >= needed or resource is None else str(resource),
+        bound="compute"
+        if cost.work.cycles / cost.units.share >= needed or resource is None
+        else str(resource),
         stalls={**cost.stalls, **{f"shares {name}": lost for name, lost in run.slowed.items()}},
         energy_pJ=sum(cost.energy.values()),
         slices=_slices(cost, run) if slices else (),

@@ -89,8 +89,9 @@ class TileLoop:
 
 @dataclass(frozen=True)
 class UnitSet:
-    """The units of one name on which a statement or a part of it runs: those with `numbers`, or any `parallel`. A
-    transfer without a transfer unit runs on the first bus of its route."""
+    """The units of one name on which a statement or a part of it runs: those with `numbers`, or any; `parallel` of them
+    at one time, where tiles in flight are on one unit each. A transfer without a transfer unit runs on the first bus of
+    its route."""
 
     name: str
     numbers: tuple[int, ...] | None
@@ -102,6 +103,17 @@ class UnitSet:
     def units(self) -> tuple[str, ...]:
         """Its units, `NAME[number]`; the first ones where any will do."""
         return tuple(f"{self.name}[{n}]" for n in (self.numbers or range(self.parallel)))
+
+    @property
+    def at_once(self) -> UnitSet:
+        """As many of them as work at one time."""
+        numbers = self.numbers and self.numbers[: self.parallel]
+        return self if numbers == self.numbers else UnitSet(self.name, numbers, self.parallel)
+
+    @property
+    def share(self) -> float:
+        """The part of the time in which each of them computes, while one does."""
+        return self.parallel / len(self.units)
 
 
 @dataclass(frozen=True)

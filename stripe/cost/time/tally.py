@@ -44,7 +44,8 @@ class Busy:
 
 @dataclass(frozen=True)
 class ComputePart:
-    """Computing of a statement on units of one name: cycles of each unit, and the effort that they follow from."""
+    """Computing of a statement on units of one name: the cycles in which some compute, and the effort that they follow
+    from."""
 
     units: UnitSet
     compute: float
@@ -56,7 +57,7 @@ class ComputePart:
 
     @property
     def busy(self) -> float:
-        """Cycles for which it keeps each of its units."""
+        """Cycles for which it keeps its units."""
         return self.compute + self.operands + self.fill
 
 
@@ -66,11 +67,12 @@ def work_by_unit(parts: Sequence[ComputePart], units: UnitSet) -> tuple[WorkByUn
     for part in parts:
         is_own = part.units.name == units.name and (part.units.numbers is None) == (units.numbers is None)
         work = own if is_own else inside
+        compute = part.compute * part.units.share
         for unit in part.units.units:
-            work.compute[unit] = work.compute.get(unit, 0.0) + part.compute
-            work.useful[unit] = work.useful.get(unit, 0.0) + part.compute * part.effort.utilisation
+            work.compute[unit] = work.compute.get(unit, 0.0) + compute
+            work.useful[unit] = work.useful.get(unit, 0.0) + compute * part.effort.utilisation
             if part.units.numbers is None:
-                work.unnumbered[unit] = work.unnumbered.get(unit, 0.0) + part.compute
+                work.unnumbered[unit] = work.unnumbered.get(unit, 0.0) + compute
     return own, inside
 
 
@@ -82,7 +84,9 @@ def joint_units(parts: Sequence[ComputePart]) -> UnitSet:
     if undecided is not None:
         return undecided
     numbers = tuple(sorted({number for units in sets for number in units.numbers or ()}))
-    return UnitSet(sets[0].name, numbers, len(numbers), sets[0].defaulted)
+    in_turn = any(units.share < 1 for units in sets)
+    parallel = max(units.parallel for units in sets) if in_turn else len(numbers)
+    return UnitSet(sets[0].name, numbers, parallel, sets[0].defaulted)
 
 
 def main_parts(parts: Sequence[ComputePart]) -> list[ComputePart]:

@@ -28,7 +28,7 @@ from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_un
 from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Block, ConfigError, Nest, Refinement, instances, unfolded_nest
+from stripe.ir import Affine, Block, ConfigError, Nest, Refinement, instances, names_in_turn, unfolded_nest
 from stripe.ir.frozen import replace
 
 MOST_KEPT = 2000
@@ -237,7 +237,7 @@ class CostModel:
         tally.parts.append(ComputePart(units, compute, work, max(0.0, operands - compute), fill))
         if units.numbers is not None:
             for name in units.units:
-                tally.demand[Resource.unit(name)] += compute
+                tally.demand[Resource.unit(name)] += compute * units.share
         useful = work.cycles * work.utilisation
         if useful:
             tally.peak = max(tally.peak, piece.operations.total / useful * units.parallel)
@@ -254,24 +254,28 @@ class CostModel:
         )
 
     def _operand_flows(self, piece: Compute, work: Effort, units: UnitSet) -> tuple[list[Flow], float, float]:
-        """The flows of operands, the cycles in which each unit computes, and the cycles of the busiest bus.
+        """The flows of operands, the cycles in which units compute, and the cycles of the busiest bus.
 
         Phases of a core follow one another. In each it computes and loads at the same time, and its first cache takes
         lines in between the loads.
         """
-        near = [flow for flow, _ in self._operands.near(work.streams or piece.streams, units)]
+        streams, at_once = work.streams or piece.streams, units.at_once
         below = list(self._operands.below(piece, units, split_leaves=bool(work.phases)))
-        flows = near + [flow for flow, _ in below]
+        lines = [flow for flow, _ in below]
+        flows = [flow for flow, _ in self._operands.near(streams, units)] + lines
         if not work.phases:
-            return flows, work.cycles / units.parallel, self._busiest(flows)
+            busy = flows
+            if at_once is not units:
+                busy = [flow for flow, _ in self._operands.near(streams, at_once)] + lines
+            return flows, work.cycles / units.parallel, self._busiest(busy)
         compute = operands = 0.0
         for leaf, phase in zip(piece.leaves, work.phases, strict=True):
-            busiest = self._busiest(flow for flow, _ in self._operands.near(phase.streams, units))
+            busiest = self._busiest(flow for flow, _ in self._operands.near(phase.streams, at_once))
             loading = max(phase.loading / units.parallel, busiest)
             own = max(phase.cycles / units.parallel, loading)
-            lines = self._busiest(flow for flow, path in below if path == leaf.path)
+            missed = self._busiest(flow for flow, path in below if path == leaf.path)
             compute += own
-            operands += max(own, loading + lines)
+            operands += max(own, loading + missed)
         return flows, compute, operands
 
     def _busiest(self, flows: Iterable[Flow]) -> float:
@@ -333,7 +337,10 @@ class CostModel:
             unit = self.machine.model.exec_unit(location.name)
             if numbers is None or (len(numbers) == 1 and _spread(piece, unit) > 1):
                 return UnitSet(location.name, None, _spread(piece, unit))
-            return UnitSet(location.name, numbers, len(numbers))
+            tile = location.subs(dict.fromkeys(names_in_turn(leaf), Affine()))
+            return UnitSet(
+                location.name, numbers, len(self.machine.numbers(tile, leaf.domain.ranges) or numbers)
+            )
         best: tuple[float, UnitSet] | None = None
         able = {
             name: unit
