@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import stripe
+from stripe.emit.c.dialect import C11
+from stripe.emit.c.function import FunctionText
 from stripe.exec.compile import compile_program
 from stripe.exec.toolchain import CompileOptions
 from stripe.ir import Program
@@ -58,3 +60,18 @@ def test_no_term_of_sums_of_short_sums_is_lost(dtype: str, terms: int) -> None:
 @pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64"])
 def test_no_term_of_sums_in_blocks_of_one_loop_is_lost(dtype: str) -> None:
     _check(stripe.parse(source("emit/sums/nested").replace(" i32", f" {dtype}")))
+
+
+@pytest.mark.parametrize("dtype", ["u16", "u64", "i32"])
+def test_no_minima_are_exchanged(dtype: str) -> None:
+    text = (
+        "function (A[B=5, W=3, C=2]: D) -> (T, O) { T[c : C] = <(A[b, w, c] * A[b, w, c]); O[] = +(T[c]); }"
+    )
+    _check(stripe.parse(text.replace("D)", f"{dtype})")))
+
+
+def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
+    """gcc forgets those of the first of two attributes."""
+    head = FunctionText(C11, fuses=True, carries=True).definition("f")[0]
+    options = '"fp-contract=fast", "no-predictive-commoning", "no-tree-loop-vectorize"'
+    assert head == f"ST_OPTIONS({options}) static void f(void) {{"

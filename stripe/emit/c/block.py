@@ -111,6 +111,8 @@ class BlockEmitter:
 
     def _finish(self, function: FunctionText, wanted: str, scope: CodeScope, comments: list[str]) -> str:
         """Makes a C function of `function`, named like `wanted`; returns its name."""
+        if function.compiler_options:
+            self.helpers.need("options")
         form = ""
         if self.dialect.shares_functions:
             form = normal_form(function.definition(""), self.dialect.identifier)
@@ -175,7 +177,6 @@ class BlockEmitter:
         kind = DotWriter if "dot" in plan.block.tags else TileWriter
         tile = kind(plan, plan.tile, writer) if plan.tile else None
         if carries_sums(plan) and kind is not DotWriter:
-            writer.helpers.need("carried")
             writer.function.carries = True
         with ExitStack() as stack:
             last = len(plan.loops) - (2 if plan.transpose else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -74,6 +75,17 @@ class FunctionText:
     variables: dict[str, str] = field(default_factory=dict[str, str])
     inner_pointers: list[Pointer] = field(default_factory=list[Pointer])
 
+    @property
+    def compiler_options(self) -> list[str]:
+        """The options that gcc needs for this function."""
+        given = {
+            "fp-contract=fast": self.fuses,
+            "rounding-math": self.negates,
+            "no-predictive-commoning": self.fuses or self.tiled,
+            "no-tree-loop-vectorize": self.carries,
+        }
+        return [option for option, holds in given.items() if holds]
+
     def line(self, text: str) -> None:
         self.lines.append("  " * self.indent + text)
 
@@ -127,9 +139,8 @@ class FunctionText:
             for pointer in pointers
         ]
         texts += [f"{self.variables[variable]}{variable}" for variable in variables]
-        kind = "ST_FUSED " if self.fuses else "ST_TILED " if self.tiled else ""
-        kind += "ST_SIGNED " if self.negates else ""
-        kind += "ST_CARRIED " if self.carries else ""
+        options = self.compiler_options
+        kind = f"ST_OPTIONS({', '.join(map(json.dumps, options))}) " if options else ""
         return [f"{kind}{self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{", *self.lines, "}"]
 
     def call(self, name: str, outer: FunctionText, private: str | None = None) -> str:

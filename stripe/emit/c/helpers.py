@@ -82,46 +82,25 @@ static inline float st_bf16_round(float x) {
 #endif""",
         (),
     ),
-    "tiled": (
+    "options": (
         """\
-// Without values that gcc carries from iteration to iteration in registers, which the results fill.
+// Options of gcc for a function, in one attribute, since a second one makes it forget the first:
+//   fp-contract=fast           products are rounded together with the sums that take them, anywhere
+//   rounding-math              the zero of a negated sum of products keeps its sign
+//   no-predictive-commoning    no values carried from iteration to iteration in registers, which the results fill
+//   no-tree-loop-vectorize     no vectors of several sums of integers in one loop, of which it loses terms (bug 107212)
 #if defined(__GNUC__) && !defined(__clang__)
-#define ST_TILED __attribute__((optimize("no-predictive-commoning")))
+#define ST_OPTIONS(...) __attribute__((optimize(__VA_ARGS__)))
 #else
-#define ST_TILED
-#endif""",
-        (),
-    ),
-    "signed": (
-        """\
-// The zero of a negated sum of products keeps its sign.
-#if defined(__GNUC__) && !defined(__clang__)
-#define ST_SIGNED __attribute__((optimize("rounding-math")))
-#else
-#define ST_SIGNED
-#endif""",
-        (),
-    ),
-    "carried": (
-        """\
-// Without vectors that gcc makes of several sums of integers in one loop: it loses terms (its bug 107212).
-#if defined(__GNUC__) && !defined(__clang__)
-#define ST_CARRIED __attribute__((optimize("no-tree-loop-vectorize")))
-#else
-#define ST_CARRIED
+#define ST_OPTIONS(...)
 #endif""",
         (),
     ),
     "multiply_add": (
         """\
-// ST_FMA: the processor has an instruction for a*b + c in one rounding; a ST_FUSED function may use it anywhere.
+// ST_FMA: the processor has an instruction for a*b + c in one rounding.
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA) || defined(FP_FAST_FMAF)
 #define ST_FMA
-#endif
-#if defined(__GNUC__) && !defined(__clang__)
-#define ST_FUSED __attribute__((optimize("fp-contract=fast", "no-predictive-commoning")))
-#else
-#define ST_FUSED
 #endif
 #if defined(__GNUC__)
 #define ST_UNUSED __attribute__((unused))

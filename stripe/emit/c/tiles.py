@@ -81,7 +81,6 @@ class TileWriter:
     def statements(self) -> None:
         """The straight code, with the loop over vectors that remains and its rest."""
         tile, writer = self.tile, self.writer
-        writer.helpers.need("tiled")
         writer.function.tiled = True
         if tile.step:
             with writer.function.braces(

@@ -51,8 +51,6 @@ class Writer:
         """A new function, for the block of `scope`."""
         if fuses:
             self.helpers.need("multiply_add")
-        if negates:
-            self.helpers.need("signed")
         return replace(self, scope=scope, function=FunctionText(self.dialect, fuses, negates), scalars={})
 
     def line(self, text: str) -> None:
