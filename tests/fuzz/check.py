@@ -248,7 +248,7 @@ def _on_zeros(checked: Checked) -> list[Checked]:
     if zeros is None or not in_any_order(after):
         return []
     with np.errstate(all="ignore"):
-        given = {ref.name: zeros.inputs[ref.name] for ref in after.inputs}
+        given = {ref.name: zeros.draw()[ref.name] for ref in after.inputs}
         return [replace(checked, before=after, inputs=given, expected=interpret(after, given))]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from random import Random
 
@@ -216,7 +217,7 @@ def check(seed: int) -> bool:
     if after is program:
         return False
     for _ in range(2):
-        data = DataSet("specials", _data(program, random))
+        data = DataSet("specials", partial(dict, _data(program, random)))
         with np.errstate(all="ignore"):
             found = difference(program, after, data)
             if found:

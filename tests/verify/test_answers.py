@@ -265,3 +265,15 @@ def test_elements_of_specials_count_as_work() -> None:
     small, large = (compile_tile(text.format(rows), "rows", {}) for rows in (50_000, 50_000_000))
     assert not not_run(small)
     assert not_run(small, large)
+
+
+def test_elements_of_tensors_count_as_work_and_as_memory() -> None:
+    """Few of them are read, and all are drawn."""
+    text = "function (A[N={}]: i8) -> (O) {{ O[i : 16] = +(A[i]), i < 16; }}"
+    small, middle, large = (
+        compile_tile(text.format(size), "first", {}) for size in (10_000_000, 100_000_000, 2_000_000_000)
+    )
+    assert not not_run(small)
+    assert not_run(small, most=5_000_000)
+    assert not_run(middle) == "not run: too large, some 3400000544 bytes"
+    assert not_run(large).startswith("not run: too large, some 2")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from stripe.exec.arith import Array
-from stripe.exec.compare import LOOSE, compare, tolerance_for
+from stripe.exec.compare import EXACT, LOOSE, Tolerance, compare, tolerance_for
 from stripe.exec.data import extreme_inputs, random_inputs
 from stripe.exec.errors import ExecutionError
 from stripe.exec.exactness import best_magnitude, order_free
@@ -18,6 +19,8 @@ from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.variations import open_values
 
 _OTHER_SIGNS = "has zeros of other signs"
+_ROUNDING = (Assumption.FLOAT_ORDER, Assumption.FOLDED)
+"""The assumptions one of which allows other roundings."""
 SEEDS = (0, 1, 2, 3, 4, 5)
 """Seeds of the sets of small integers."""
 SEEDS_OF_PROVED = SEEDS[:2]
@@ -28,12 +31,31 @@ MOST_STEPS_OF_PROVED = 20_000_000
 """Points of programs that are run though they are proved equal."""
 STEPS_OF_A_RUN = 1_000
 """A run of a block for itself takes as long as so many points of a block that runs at once."""
+MOST_BYTES = 2_000_000_000
+"""Memory of a run."""
+BYTES_OF_AN_ELEMENT = 32
+"""Memory for an element of an input or output beside its own: numbers are drawn, and results compared, in 64 bits."""
 
 
 def not_run(*programs: Program, most: int = MOST_STEPS) -> str:
     """The words for a program that is too large to be run; empty where none is."""
-    steps = max(_steps(program.entry, 1, 1) for program in programs)
-    return f"not run: too large, some {steps} points" if steps > most else ""
+    steps = max(_steps(program.entry, 1, 1) + _given(program) for program in programs)
+    if steps > most:
+        return f"not run: too large, some {steps} points"
+    memory = max(map(_bytes, programs))
+    return f"not run: too large, some {memory} bytes" if memory > MOST_BYTES else ""
+
+
+def _bytes(program: Program) -> int:
+    """An estimate of the memory that a run takes: whole buffers, each element with a mark that it is written."""
+    buffers = (*program.entry.allocs, *program.main.allocs)
+    whole = sum(ref.elements * (ref.dtype.bytes + 1) for ref in buffers)
+    return whole + BYTES_OF_AN_ELEMENT * _given(program)
+
+
+def _given(program: Program) -> int:
+    """The elements of inputs and outputs: to draw or compare one takes as long as a point."""
+    return sum(ref.elements for ref in (*program.inputs, *program.outputs))
 
 
 def _steps(block: Block, points: int, runs: int) -> int:
@@ -50,47 +72,48 @@ def _steps(block: Block, points: int, runs: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Inputs for a program. `breaks`: the assumption without which equal programs may differ on them."""
+    """Inputs for a program, drawn anew for each run. `breaks`: the assumption without which equal programs may differ
+    on them."""
 
     name: str
-    inputs: Mapping[str, Array]
+    draw: Callable[[], Mapping[str, Array]]
     breaks: Assumption | None = None
 
 
 def data_sets(program: Program, seeds: Sequence[int] = SEEDS) -> Iterator[DataSet]:
     """Small integers, on which sums of floats are exact, extremes of the integers, then of floats."""
     for seed in seeds:
-        yield DataSet(f"seed {seed}", random_inputs(program, seed))
+        yield DataSet(f"seed {seed}", partial(random_inputs, program, seed))
     dtypes = {ref.dtype for ref in program.inputs}
     if any(not dtype.is_float and dtype.kind != "bool" for dtype in dtypes):
-        yield DataSet("extremes of the integers", extreme_inputs(program, (), integers=True))
+        yield DataSet("extremes of the integers", partial(extreme_inputs, program, (), integers=True))
     if any(dtype.is_float for dtype in dtypes):
-        yield DataSet("zeros of both signs", extreme_inputs(program, ("0", "-0")), Assumption.ZERO_SIGN)
-        yield DataSet(
-            "extremes of the floats", extreme_inputs(program, ("max", "-max", "tiny", "-tiny")),
-            Assumption.FLOAT_ORDER,
-        )  # fmt: skip
-        yield DataSet(
-            "infinities and NaN", extreme_inputs(program, ("inf", "-inf", "nan")), Assumption.FINITE
-        )
+        for name, words, breaks in (
+            ("zeros of both signs", ("0", "-0"), Assumption.ZERO_SIGN),
+            ("extremes of the floats", ("max", "-max", "tiny", "-tiny"), Assumption.FLOAT_ORDER),
+            ("infinities and NaN", ("inf", "-inf", "nan"), Assumption.FINITE),
+        ):
+            yield DataSet(name, partial(extreme_inputs, program, words), breaks)
 
 
 @dataclass(frozen=True, slots=True)
 class JointRun:
     """The outcome of running two programs: the number of data sets, the first difference that counts, and the names of
     data sets whose differences an assumption allows; or the reason why they were not run. `is_open`: on no data but
-    extremes of the floats they agree in all elements."""
+    extremes of the floats they agree in all elements. `rounded`: they agree up to roundings, which no granted
+    assumption allows."""
 
     sets: int
     failed: str = ""
     allowed: tuple[str, ...] = ()
     not_run: str = ""
     is_open: bool = False
+    rounded: bool = False
 
     @property
     def agrees(self) -> bool:
         """Whether both programs ran and the results say that they are equal."""
-        return not self.not_run and not self.failed and not self.is_open
+        return not self.not_run and not self.failed and not self.is_open and not self.rounded
 
     def __str__(self) -> str:
         if self.not_run:
@@ -99,6 +122,8 @@ class JointRun:
             return f"ran both programs on {self.sets} data sets: they differ\n{self.failed}"
         if self.is_open:
             return f"ran both programs on {self.sets} data sets: assumptions leave the results open"
+        if self.rounded:
+            return f"ran both programs on {self.sets} data sets: they agree up to roundings, which are not granted"
         but = f", but on {' and '.join(self.allowed)}" if self.allowed else ""
         return f"ran both programs on {self.sets} data sets: they agree{but}"
 
@@ -126,13 +151,14 @@ def _run_on(
     before: Program, after: Program, sets: Sequence[DataSet], assumed: frozenset[Assumption]
 ) -> JointRun:
     """The outcome on `sets`, without those on which `before` breaks: there is nothing to compare with."""
-    ran, agreed, allowed, broken = 0, False, list[str](), ""
+    ran, agreed, rounded, allowed, broken = 0, False, False, list[str](), ""
     for data in sets:
         try:
-            found = difference(before, after, data)
+            results = _Results.of(before, after, data)
+            found = results.difference()
             # All results for such numbers are open; those of zeros are open one by one.
             is_open = data.breaks in assumed and data.breaks is not Assumption.ZERO_SIGN
-            counts = found if not found or is_open else difference(before, after, data, assumed)
+            counts = found if not found or is_open else results.difference(assumed)
         except ExecutionError as error:
             broken = broken or f"not run: with {data.name}: {error}"
             continue
@@ -140,8 +166,11 @@ def _run_on(
         if counts and not is_open:
             return JointRun(len(sets), f"with {data.name}: {counts}")
         agreed |= not found and data.breaks is None
+        rounded |= not found and assumed.isdisjoint(_ROUNDING) and not results.same
         allowed += [data.name] if found else []
-    return JointRun(ran, allowed=tuple(allowed), not_run="" if ran else broken, is_open=not agreed)
+    return JointRun(
+        ran, allowed=tuple(allowed), not_run="" if ran else broken, is_open=not agreed, rounded=rounded
+    )
 
 
 def difference(
@@ -149,32 +178,78 @@ def difference(
 ) -> str:
     """How the results of two programs differ on one set of data, but for elements that `assumed` leaves open; empty
     where they agree. Buffers of `before` lie apart, those of `after` at the addresses that they have."""
-    tolerance = tolerance_for(before)
-    if Assumption.FLOAT_ORDER in assumed:
+    return _Results.of(before, after, data).difference(assumed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """The inputs and results of two programs; the second has an error instead where it breaks."""
+
+    programs: tuple[Program, Program]
+    inputs: tuple[Mapping[str, Array], Mapping[str, Array]]
+    expected: Mapping[str, Array]
+    actual: Mapping[str, Array]
+    error: str
+    breaks: Assumption | None
+
+    @staticmethod
+    def of(before: Program, after: Program, data: DataSet) -> _Results:
+        """Raises ExecutionError where `before` breaks."""
+        inputs = data.draw()
+        given = {ref.name: inputs[ref.name] for ref in after.inputs if ref.name in inputs}
+        actual, broken = dict[str, Array](), ""
+        with np.errstate(all="ignore"):
+            expected = interpret(before, inputs, arenas=False)
+            try:
+                actual = interpret(after, given)
+            except ExecutionError as error:
+                broken = str(error)
+        return _Results((before, after), (inputs, given), expected, actual, broken, data.breaks)
+
+    @property
+    def same(self) -> bool:
+        """Whether all results have the same bits, but for the signs of zeros."""
+        return not compare(self.expected, self.actual, EXACT)
+
+    def difference(self, assumed: frozenset[Assumption] = frozenset()) -> str:
+        """The differences beyond the tolerance and what `assumed` leaves open."""
+        if self.error:
+            return self.error
+        tolerance = self._tolerance(assumed)
+        with np.errstate(all="ignore"):
+            differences = compare(self.expected, self._closed(assumed, tolerance), tolerance)
+        if differences:
+            return "; ".join(map(str, differences))
+        if self.breaks is Assumption.ZERO_SIGN and Assumption.ZERO_SIGN not in assumed:
+            return "; ".join(
+                f"'{name}' {_OTHER_SIGNS}"
+                for name, array in self.expected.items()
+                if array.dtype.kind == "f"
+                and (np.signbit(array) != np.signbit(self.actual[name]))[array == 0].any()
+            )
+        return ""
+
+    def _tolerance(self, assumed: frozenset[Assumption]) -> Tolerance:
+        before = self.programs[0]
+        if Assumption.FLOAT_ORDER not in assumed:
+            return tolerance_for(before)
         most = best_magnitude(before)
-        exact = all(order_free(program, most, chains=True) for program in (before, after))
-        tolerance = tolerance if exact else LOOSE
-    with np.errstate(all="ignore"):
-        expected = interpret(before, data.inputs, arenas=False)
-        given = {ref.name: data.inputs[ref.name] for ref in after.inputs if ref.name in data.inputs}
-        try:
-            actual = interpret(after, given)
-        except ExecutionError as error:
-            return str(error)
-        if assumed:
-            first = open_values(before, data.inputs, expected, assumed, tolerance)
-            second = open_values(after, given, actual, assumed, tolerance)
-            for name in first.keys() & second.keys():
-                if (want := expected[name]).shape == (have := actual[name]).shape:
-                    met = first[name].meets(second[name], tolerance)
-                    actual[name] = np.where(met, want.astype(have.dtype), have)
-        differences = compare(expected, actual, tolerance)
-    if differences:
-        return "; ".join(map(str, differences))
-    if data.breaks is Assumption.ZERO_SIGN and Assumption.ZERO_SIGN not in assumed:
-        return "; ".join(
-            f"'{name}' {_OTHER_SIGNS}"
-            for name, array in expected.items()
-            if array.dtype.kind == "f" and (np.signbit(array) != np.signbit(actual[name]))[array == 0].any()
+        exact = all(order_free(program, most, chains=True) for program in self.programs)
+        return tolerance_for(before) if exact else LOOSE
+
+    def _closed(self, assumed: frozenset[Assumption], tolerance: Tolerance) -> dict[str, Array]:
+        """The results of the second program, with those of the first where elements are open."""
+        actual = dict(self.actual)
+        if not assumed:
+            return actual
+        first, second = (
+            open_values(program, given, results, assumed, tolerance)
+            for program, given, results in zip(
+                self.programs, self.inputs, (self.expected, self.actual), strict=True
+            )
         )
-    return ""
+        for name in first.keys() & second.keys():
+            if (want := self.expected[name]).shape == (have := actual[name]).shape:
+                met = first[name].meets(second[name], tolerance)
+                actual[name] = np.where(met, want.astype(have.dtype), have)
+        return actual
