@@ -34,6 +34,7 @@ OPERATIONS = 1_000_000
 """isl's steps for one question: a tenth of a second as a rule, two seconds where floors are tangled."""
 _BOUNDS = "make the buffer larger, or leave the point out by a constraint"
 _ACCESSES = "the bounds of its accesses"
+_READS = "the elements that it reads"
 _RACES = {
     True: "aggregate with :add or another, or write each element once",
     False: "write to another buffer, or in a block behind the one that reads",
@@ -115,7 +116,7 @@ def check_units(
         if touched:
             unwritten = _check_reads(reaching, touched)
             place = _place(reaching, unit)
-            findings += _decided(unwritten, 4 * operations, "the elements that it reads", place)
+            findings += _decided(unwritten, 4 * operations, _READS, place)
     if final:
         place = Instance((0,), reaching.program.name)
         findings += _decided(check_outputs(reaching), operations, "the outputs", place)
@@ -146,12 +147,20 @@ def _check_reads(reaching: Reaching, touched: Iterable[Access]) -> Iterator[Find
 
 def check_memory(program: Program, *, operations: int = OPERATIONS) -> list[Finding]:
     """The accesses of a structurally valid program that leave their buffers, as emitted code would make them: of the
-    statements of main with equal contents at equal places one is asked about."""
+    statements of main with equal contents at equal places one is asked about. Where none does, the reads of elements
+    that nothing has written."""
     reaching = Reaching(program)
     findings: list[Finding] = []
     for nest, touches in _distinct_statements(reaching):
         place = Instance(nest.path, nest.block.name)
         findings += _decided(check_bounds(reaching, touches), operations, _ACCESSES, place)
+    if any(not finding.unknown for finding in findings):
+        return findings
+    for unit, below in reaching.by_unit.items():
+        loads = [access for access in below if not access.is_write]
+        if loads:
+            unwritten = _check_reads(reaching, loads)
+            findings += _decided(unwritten, 4 * operations, _READS, _place(reaching, unit))
     return findings
 
 

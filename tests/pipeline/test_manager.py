@@ -20,6 +20,7 @@ from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.pipeline.printing import PrintPrograms, Remarks, Shown
 from stripe.pipeline.timing import Timing
+from stripe.tile import compile_tile
 from tests.support.programs import MATMUL, source
 
 PROGRAM = parse_program(MATMUL)
@@ -118,11 +119,24 @@ def test_accesses_out_of_bounds_at_the_end_name_the_pass_at_fault(passes: str, c
     manager = PassManager(entries, None, (BoundsCheck(entries, None, told.append),))
     with pytest.raises(InternalFault) as caught:
         manager.run(first)
-    assert caught.value.reason == f"{culprit} accesses memory out of bounds"
+    assert caught.value.reason == f"{culprit} accesses memory out of bounds, or unwritten"
     assert caught.value.details[0].startswith("error: A[1000, 1000]: read out of bounds of ")
     assert not told
     unchanged = PassManager(parse_passes("dce"), None, (BoundsCheck((), None, told.append),))
     assert unchanged.run(first) is first, "a program that no pass changed was checked before"
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_a_pass_that_leaves_a_buffer_unwritten_is_named() -> None:
+    program = compile_tile("function (A[N=8]: i32) -> (O) { T = A + A; O[] = +(T[i]); }", "t")
+    entries, told = parse_passes("dce,x:forgets,prune_indexes"), list[str]()
+    manager = PassManager(entries, None, (BoundsCheck(entries, None, told.append),))
+    with pytest.raises(InternalFault) as caught:
+        manager.run(program)
+    reason = "the result of pass 'x' (forgets) accesses memory out of bounds, or unwritten"
+    assert caught.value.reason == reason
+    assert caught.value.details[0].startswith("error: T[0]: read, but unwritten")
+    assert not told
 
 
 @pytest.mark.usefixtures("bad_passes")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from stripe.ir import Block, ConfigError, Index, Program, Stage, rewrite_blocks, with_entry
+from stripe.ir import Block, ConfigError, Index, Program, Stage, rewrite_blocks, with_entry, with_main
 from stripe.passes import registry
 from stripe.passes.base import Pass, PassContext
 
@@ -71,6 +71,16 @@ class Outside(Pass):
         return with_entry(program, rewrite_blocks(program.entry, spoil))
 
 
+class Forgets(Pass):
+    """Drops the first statement of main: nothing writes the buffer that the second reads."""
+
+    pass_name: ClassVar[str] = "forgets"
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        entry = with_main(program.entry, lambda main: replace(main, statements=main.statements[1:]))
+        return with_entry(program, entry)
+
+
 class Refuses(Pass):
     """Finds an error that the user can change, and says a remark before."""
 
@@ -115,6 +125,7 @@ MISBEHAVING: tuple[type[Pass], ...] = (
     Invalid,
     Wrong,
     Outside,
+    Forgets,
     Refuses,
     NeedsPlaces,
     EnsuresLocated,

@@ -1,4 +1,5 @@
-"""Bounds of the program that becomes code without checks: accesses stay in their buffers, whatever passes did."""
+"""Accesses of the program that becomes code without checks: they stay in their buffers and read elements that were
+written, whatever passes did."""
 
 from __future__ import annotations
 
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 
 
 def require_bounds(program: Program, write: Callable[[str], object], name: str = "the program") -> None:
-    """Raises StripeError for accesses out of bounds; `write` gets a line for bounds that cannot be decided."""
+    """Raises StripeError for accesses out of bounds and reads of unwritten elements; `write` gets a line for those
+    that cannot be decided."""
     raise_findings(errors_of(check_memory(program), write, name), name)
 
 
 class BoundsCheck(Instrument):
-    """The accesses of the last program stay in bounds, where passes changed the program that was read. If not, the list
-    runs again up to the pass that is at fault: the programs between passes are checked then alone. ProofError where
-    bounds cannot be decided and `policy` does not accept that."""
+    """The accesses of the last program stay in bounds and read what was written, where passes changed the program that
+    was read. If not, the list runs again up to the pass that is at fault: the programs between passes are checked then
+    alone. ProofError where that cannot be decided and `policy` does not accept it."""
 
     def __init__(
         self,
@@ -60,4 +62,4 @@ class BoundsCheck(Instrument):
                 break
             program, culprit = self._again.step(number, program), f"the result of pass {entry.label}"
             found = errors_of(check_memory(program), quiet, culprit)
-        raise InternalFault(f"{culprit} accesses memory out of bounds", first_lines(found))
+        raise InternalFault(f"{culprit} accesses memory out of bounds, or unwritten", first_lines(found))
