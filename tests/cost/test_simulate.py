@@ -350,3 +350,14 @@ def test_tiles_on_a_unit_each_compute_one_after_the_other() -> None:
     assert loop is not None
     computing = [each for each in pipeline_slices(loop.stages, loop.tiles, loop.depth) if each.stage == 1]
     assert all(later.start >= earlier.end for earlier, later in pairwise(computing))
+
+
+@pytest.mark.parametrize("name", ["one_tile", "inner_buffers"])
+def test_stages_of_a_tile_wait_for_memory(name: str) -> None:
+    """A stage whose buffer has the bytes of another one's comes after it, in the order of the text."""
+    found, _ = report(load(f"cost/simulate/{name}"))
+    loop = next(cost.loop for cost in found.costs if cost.loop is not None)
+    slices = pipeline_slices(loop.stages, loop.tiles, loop.depth)
+    users = [each for each in sorted(slices) if each.stage in (1, 2)]
+    assert [(each.tile, each.stage) for each in users] == [(tile, n) for tile in range(4) for n in (1, 2)]
+    assert all(later.start >= earlier.end for earlier, later in pairwise(users))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from math import ceil, prod
 
 from stripe.cost.counts.energy import operations_energy, route_energy
@@ -25,10 +25,11 @@ from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles
 from stripe.cost.time.rates import Effort, effort, missing_rates, unnamed_rates
 from stripe.cost.time.statement import Flow, Resource, StatementCost, TileLoop, UnitSet, Work, WorkByUnit
 from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_units, main_parts, work_by_unit
+from stripe.cost.time.turns import memory_waits
 from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Affine, Block, ConfigError, Nest, Refinement, instances, names_in_turn, unfolded_nest
+from stripe.ir import Affine, Block, ConfigError, Nest, names_in_turn, unfolded_nest
 from stripe.ir.frozen import replace
 
 MOST_KEPT = 2000
@@ -158,8 +159,13 @@ class CostModel:
             stages.append(PipelineStage(resource, busy.cycles / max(1, piece.trips), deps, each=each or ()))
         depth = piece.nest.block.pipeline_depth or depth  # the tiles that the buffers have copies for
         stages = [
-            replace(stage, shares=shares, turns=turns)
-            for stage, (shares, turns) in zip(stages, _users(piece, depth), strict=True)
+            replace(
+                stage,
+                deps=tuple({**dict.fromkeys(stage.deps), **dict.fromkeys(deps)}),
+                shares=shares,
+                turns=turns,
+            )
+            for stage, (deps, shares, turns) in zip(stages, memory_waits(piece, depth), strict=True)
         ]
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
@@ -363,42 +369,6 @@ class CostModel:
             ops = ", ".join(sorted({f"{op}:{dtype}" for op, dtype in piece.operations.counts}))
             raise ConfigError(f"no execution unit computes {ops or 'no operation'} on data that it reaches")
         return best[1]
-
-
-def _users(loop: Loop, depth: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """For each piece of a loop the pieces that use a buffer which the loop allocates and the piece uses as well: those
-    that share it `depth` tiles later, and those that take turns with it, where buffers have fewer copies or share
-    bytes."""
-    own = {ref.name: ref for ref in loop.nest.block.allocs}
-    copies = {
-        name: depth if ref.offset is None else max(1, ref.copies // instances(loop.nest, ref))
-        for name, ref in own.items()
-    }
-    used = [{ref.source for ref in piece.nest.block.refinements} & own.keys() for piece in loop.pieces]
-    for mine in used:
-        distances = [
-            [_distance(own[one], own[other], copies) for one in names for other in mine] for names in used
-        ]
-        turns = tuple(n for n, found in enumerate(distances) if any(0 < tiles < depth for tiles in found))
-        yield tuple(n for n, found in enumerate(distances) if n not in turns and any(found)), turns
-
-
-def _distance(one: Refinement, other: Refinement, copies: Mapping[str, int]) -> int:
-    """The number of tiles after which a buffer has the bytes of another one, or its own; 0 where it never has."""
-    alike = (one.offset, one.bytes, one.copies) == (other.offset, other.bytes, other.copies)
-    if one.name != other.name and not _overlap(one, other):
-        return 0
-    return copies[one.name] if alike else 1
-
-
-def _overlap(one: Refinement, other: Refinement) -> bool:
-    """Whether two buffers with addresses share bytes of one unit."""
-    if one.location != other.location or one.offset is None or other.offset is None:
-        return False
-    return (
-        one.offset < other.offset + other.bytes * other.copies
-        and other.offset < one.offset + one.bytes * one.copies
-    )
 
 
 def _spread(piece: Compute, unit: ExecUnit) -> int:
