@@ -137,6 +137,8 @@ def _local(buffer: Refinement, view: Refinement, child: Block) -> Refinement:
         dir=Direction.NONE,
         source="",
         agg=view.agg,
+        # a number over indices of the block around has other names in the child
+        location=view.location if buffer.location.names() else buffer.location,
         offset=None,  # address and copies were those of the whole buffer
         copies=1,
     )

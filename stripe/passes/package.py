@@ -59,9 +59,9 @@ class Package(Pass):
 
 def package_block(block: Block, parent: Block, package_set: TagSet) -> Block:
     """`block`, a statement of `parent`, inside a block of one point whose views are the whole sources."""
-    names = {ref.source: ref.source for ref in block.refinements if not ref.is_alloc}
+    sources = dict.fromkeys(ref.source for ref in block.refinements if not ref.is_alloc)
     outer_refs: list[Refinement] = []
-    for source in names:
+    for source in sources:
         views = [ref for ref in block.refinements if ref.source == source]
         whole = parent.ref(source)
         direction = views[0].dir
@@ -75,6 +75,7 @@ def package_block(block: Block, parent: Block, package_set: TagSet) -> Block:
                 source=source,
                 access=(Affine(),) * whole.rank,
                 agg=agg,
+                location=views[0].location if whole.location.names() else whole.location,
                 role=None,
                 offset=None,
                 copies=1,
@@ -87,5 +88,13 @@ def package_block(block: Block, parent: Block, package_set: TagSet) -> Block:
     )
     inner = replace(block, indices=inner_indices, deps=())
     return Block(
-        block.name, passed, (), tuple(outer_refs), (inner,), Location(), (), block.deps, Tags.of(*package_set)
+        block.name,
+        tuple(passed),
+        (),
+        tuple(outer_refs),
+        (inner,),
+        Location(),
+        (),
+        block.deps,
+        Tags.of(*package_set),
     )
