@@ -194,14 +194,8 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> No
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """The tensors of a .npz file. Raises ExecutionError when it cannot be read or is none."""
-    with _archive(path) as stored:
-        return {name: array.read() for name, array in stored.items()}
-
-
 @dataclass(frozen=True, slots=True)
-class _StoredArray:
+class StoredArray:
     """An array of an archive as its header has it; `read` unpacks it."""
 
     shape: tuple[int, ...]
@@ -220,7 +214,7 @@ _HEADER = 1 << 14
 
 
 @contextmanager
-def _archive(path: str | os.PathLike[str]) -> Generator[dict[str, _StoredArray]]:
+def stored_arrays(path: str | os.PathLike[str]) -> Generator[dict[str, StoredArray]]:
     """The arrays of a .npz file by the names of tensors, while it is open. Raises ExecutionError, here and inside,
     when it cannot be read."""
     try:
@@ -238,7 +232,7 @@ def _archive(path: str | os.PathLike[str]) -> Generator[dict[str, _StoredArray]]
         raise ExecutionError(_unreadable(error), path=str(path), hint=hint) from None
 
 
-def _stored(archive: zipfile.ZipFile, member: str, path: str | os.PathLike[str]) -> tuple[str, _StoredArray]:
+def _stored(archive: zipfile.ZipFile, member: str, path: str | os.PathLike[str]) -> tuple[str, StoredArray]:
     """A member of an archive with the name of its tensor."""
     name = member.removesuffix(".npy")
     with archive.open(member) as stream:
@@ -262,7 +256,7 @@ def _stored(archive: zipfile.ZipFile, member: str, path: str | os.PathLike[str])
             array: Array = np.lib.format.read_array(stream, allow_pickle=False)
         return array if foreign is None else array.view(foreign)
 
-    return name if foreign is None else plain, _StoredArray(shape, foreign or dtype, read)
+    return name if foreign is None else plain, StoredArray(shape, foreign or dtype, read)
 
 
 def _unreadable(error: Exception) -> str:
@@ -280,7 +274,7 @@ def load_inputs(program: Program, path: str | os.PathLike[str]) -> dict[str, Arr
     """The inputs of `program` from a .npz file, with names, dtypes and shapes checked; other arrays in it are ignored.
 
     Raises ExecutionError, which names the file and the fault."""
-    with _archive(path) as stored:
+    with stored_arrays(path) as stored:
         wanted = [(ref, stored[ref.name]) for ref in program.inputs if ref.name in stored]
         try:
             # the headers tell what does not fit before anything is unpacked

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from stripe.cli.start import opt, run, sim
-from stripe.exec.data import load_arrays, save_arrays
+from stripe.exec.data import save_arrays
 from stripe.ir import ConfigError
 from stripe.output import writing
+from tests.support.archives import load_arrays
 
 Capture = pytest.CaptureFixture[str]
 

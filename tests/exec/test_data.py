@@ -11,11 +11,12 @@ import pytest
 
 from stripe.exec.arith import Array
 from stripe.exec.compare import EXACT, LOOSE, Tolerance, compare, tolerance_for
-from stripe.exec.data import load_arrays, load_inputs, random_inputs, save_arrays
+from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.errors import ExecutionError
 from stripe.exec.exactness import best_magnitude, order_free
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, ConfigError, Program
+from tests.support.archives import load_arrays
 from tests.support.programs import build, elementwise, load
 
 
