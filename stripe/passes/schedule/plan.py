@@ -216,9 +216,16 @@ class ResidencyPlanner:
         """Evicts copies, the latest next use first, until all fits; None when it never does."""
         operands = self.needs[number].operands
         names = {op.name for op in operands}
-        whole = [op for op in operands if op not in streamed and op.name not in self._resident]
-        # A resident operand that is to be streamed is evicted before all others; a half-written copy stays.
-        forced = [self._resident[op.name] for op in streamed if op.name in self._resident]
+        held = {
+            op.name: self._resident[op.name]
+            for op in operands
+            if op.name in self._resident and self._resident[op.name].place.bank in self._reached(op, number)
+        }
+        whole = [op for op in operands if op not in streamed and op.name not in held]
+        # A resident operand that is to be streamed, or lies out of reach, is evicted before all others; a half-written
+        # copy stays.
+        again = (*streamed, *whole)
+        forced = [self._resident[op.name] for op in again if op.name in self._resident]
         if not all(self._complete(copy, number) for copy in forced):
             return None
         others = [c for c in self._resident.values() if c.buffer not in names and self._complete(c, number)]
@@ -243,13 +250,16 @@ class ResidencyPlanner:
     ) -> _Assigned | None:
         """Places for the whole copies, for the buffers of the streams and for scratch, the largest first."""
         places = _Assigned()
-        wanted: list[tuple[int, str, Scratch | dict[str, BankRange]]] = [
-            *((op.bytes, op.name, places.whole) for op in whole),
-            *((banks.aligned(op.tile_bytes) * self.depth, op.name, places.streams) for op in streamed),
-            *((scratch.bytes, scratch.name, scratch) for scratch in self.needs[number].scratch),
+        need = self.needs[number]
+        tiles = [(op, banks.aligned(op.tile_bytes) * self.depth) for op in streamed]
+        both = need.banks.of(reads=True, writes=True)
+        wanted: list[tuple[int, str, Scratch | dict[str, BankRange], tuple[int, ...]]] = [
+            *((op.bytes, op.name, places.whole, self._banks_of(op, number)) for op in whole),
+            *((size, op.name, places.streams, self._reached(op, number)) for op, size in tiles),
+            *((scratch.bytes, scratch.name, scratch, both) for scratch in need.scratch),
         ]
-        for size, name, kind in sorted(wanted, key=lambda item: (-item[0], item[1])):
-            place = banks.allocate(size, self.needs[number].banks)
+        for size, name, kind, reached in sorted(wanted, key=lambda item: (-item[0], item[1])):
+            place = banks.allocate(size, reached)
             if place is None:
                 return None
             if isinstance(kind, Scratch):
@@ -257,6 +267,20 @@ class ResidencyPlanner:
             else:
                 kind[name] = place
         return places
+
+    def _banks_of(self, operand: OperandUse, number: int) -> tuple[int, ...]:
+        """The banks for a copy that comes for a statement: those that all later statements reach as well, if any."""
+        own = self._reached(operand, number)
+        later = [
+            self._reached(op, use)
+            for use in self._uses[operand.name]
+            for op in self.needs[use].operands
+            if use > number and op.name == operand.name
+        ]
+        return tuple(bank for bank in own if all(bank in side for side in later)) or own
+
+    def _reached(self, operand: OperandUse, number: int) -> tuple[int, ...]:
+        return self.needs[number].banks.of(reads=operand.reads, writes=operand.writes)
 
     def _complete(self, copy: NearCopy, number: int) -> bool:
         """Whether all writers of the buffer have run."""

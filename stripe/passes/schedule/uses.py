@@ -20,6 +20,7 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.passes.schedule.banks import Banks
+from stripe.passes.schedule.routes import ReachedBanks
 from stripe.rewrite.tile import tile_block
 
 
@@ -60,7 +61,7 @@ class Needs:
 
     operands: tuple[OperandUse, ...]
     scratch: tuple[Scratch, ...]
-    banks: tuple[int, ...]
+    banks: ReachedBanks
     streamable: bool
 
 
