@@ -187,7 +187,7 @@ def test_a_wrong_type_is_a_type_error(
     ("call", "message"),
     [
         (lambda p: UNTYPED.run_passes(p, "dsp_cnov"), "did you mean 'dsp_conv'"),
-        (lambda p: UNTYPED.run_passes(p, "dce{x=1}"), "passes:1:1: .*unknown key 'x'"),
+        (lambda p: UNTYPED.run_passes(p, "dce{x=1}"), "passes:1:5: .*unknown key 'x'"),
         (lambda p: UNTYPED.run_passes(p, "dce", verify="all"), "none, structural, exact"),
         (lambda p: UNTYPED.translate(p, "cc"), "unknown target 'cc'"),
         (lambda p: UNTYPED.translate(p, "ast"), "shows Tile sources"),
