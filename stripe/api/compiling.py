@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from typing_extensions import override
 
 from stripe.api.arguments import require
-from stripe.api.reading import require_bounds, require_structure
+from stripe.api.reading import require_bounds, require_claims, require_structure
 from stripe.config.files import SUFFIXES, shipped
 from stripe.config.model import Scalar
 from stripe.garbage import collected_seldom
@@ -95,6 +95,8 @@ def run_passes(
             require(hardware, (str, os.PathLike), "a hardware model", "give its name or path")
         )
     entries, machine = read_setup(steps, hardware, parameters, "passes")
+    if verify != "none":
+        require_claims(program, machine)
     instruments: list[Instrument] = [] if on_remark is None else [_RemarkListener(on_remark)]
     instruments += checks_of(verify, machine, _policy(assume, unknown))
     return PassManager(entries, machine, tuple(instruments)).run(program)
@@ -112,7 +114,7 @@ def prove(before: Program, after: Program, *, assume: str = "all", unknown: Unpr
     from stripe.verify.proof.judge import judge
 
     policy = _policy(assume, unknown)
-    check_input(require_structure(before), quiet, "the first program", policy)
+    check_input(require_claims(require_structure(before)), quiet, "the first program", policy)
     return judge(before, require_structure(after), policy)
 
 
@@ -171,9 +173,10 @@ def write_folder(
 
 def sound_for(program: Program, verify: VerifyCode, *, unchecked: bool) -> Program:
     """The program itself, fit for one of its forms. Raises TypeError for other values, ConfigError for an unknown
-    level, StripeError where the structure is wrong or `unchecked` code would leave a tensor."""
+    level, StripeError where the structure is wrong, or `unchecked` code would leave a tensor or use wrong addresses."""
     require_level(verify, get_args(VerifyCode))
-    return require_bounds(program) if unchecked and verify != "none" else require_structure(program)
+    require_structure(program)
+    return require_bounds(require_claims(program)) if unchecked and verify != "none" else program
 
 
 def require_level(level: str, levels: tuple[str, ...]) -> None:

@@ -6,15 +6,19 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.api.arguments import require
 from stripe.frontends.files import checked_text, first_line, printable, read_file
 from stripe.frontends.frontend import FrontEnd, ReadOptions, Source
 from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
 from stripe.garbage import collected_seldom
-from stripe.ir import ConfigError, Program, StripeError, check_magnitude, verify_structural
+from stripe.ir import ConfigError, Diagnostic, Program, StripeError, check_magnitude, verify_structural
+from stripe.ir.check.stages import has_claims
 from stripe.ir.errors import combine, did_you_mean
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
 
 Shapes: TypeAlias = Mapping[str, str | Sequence[int]]
 """Shapes of Tile inputs: sizes, as `(128, 20)`, or sizes with a dtype, as `"128x20:fp16"`."""
@@ -57,11 +61,12 @@ def check(program: Program) -> None:
     """Checks a program that did not come from a front end: its structure, then its meaning.
 
     Raises StripeError with all that is wrong: accesses out of bounds, several writers of an element, reads of elements
-    that nothing wrote. A property that cannot be decided within the limits of isl is a Python UserWarning.
+    that nothing wrote; missing dependences, buffers at one address. A property that cannot be decided within the limits
+    of isl is a Python UserWarning.
     """
     from stripe.pipeline.checks.proof import check_input
 
-    require_structure(program)
+    require_claims(require_structure(program))
     check_input(
         program, lambda text: warnings.warn(text.strip(), stacklevel=4), program.name or "the program"
     )
@@ -70,13 +75,27 @@ def check(program: Program) -> None:
 def require_structure(program: Program) -> Program:
     """The program itself. Raises TypeError for other values, StripeError with each violated rule of the structure."""
     require(program, Program, "a Program", "stripe.read and stripe.parse give one")
-    if found := verify_structural(program) or check_magnitude(program):
+    _refuse(verify_structural(program) or check_magnitude(program))
+    return program
+
+
+def require_claims(program: Program, hardware: HardwareModel | None = None) -> Program:
+    """The program itself, whose structure is valid. Raises StripeError for errors in what it says of a machine."""
+    if has_claims(program):
+        from stripe.verify.machine.claims import check_claims  # loads isl
+
+        _refuse(check_claims(program, hardware))
+    return program
+
+
+def _refuse(found: Sequence[Diagnostic]) -> None:
+    """Raises StripeError with all findings, if there are any."""
+    if found:
         places = (f"block {finding.name or '.'.join(map(str, finding.path))}" for finding in found)
         raise combine(
             StripeError(finding.message, where=place, hint=finding.hint or None)
             for place, finding in zip(places, found, strict=True)
         )
-    return program
 
 
 def require_bounds(program: Program) -> Program:

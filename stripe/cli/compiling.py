@@ -14,7 +14,8 @@ from stripe.cli.input import load_source, read_source
 from stripe.cli.job import Job
 from stripe.frontends.frontend import Loaded, Source, refusal
 from stripe.frontends.registry import find_front_end
-from stripe.ir import ConfigError, Program, Stage, print_program, walk
+from stripe.ir import ConfigError, Program, print_program
+from stripe.ir.check.stages import has_claims
 from stripe.verify.policy import ANY, Policy
 
 if TYPE_CHECKING:
@@ -58,17 +59,12 @@ def load_program(job: Job, source: Source, spec: CompileSpec, *, quiet: bool = F
 
 def require_claims(loaded: Loaded, hardware: HardwareModel | None) -> None:
     """Raises StripeError for errors in the locations, addresses, dependences and the schedule that a program has."""
-    program = loaded.program
-    scheduled = program.stage > Stage.TILED or any(statement.deps for statement in program.main.statements)
-    if not scheduled and not any(
-        block.location or any(ref.location or ref.offset is not None for ref in block.refinements)
-        for _, block in walk(program.entry)
-    ):
+    if not has_claims(loaded.program):
         return
     # loads isl: only for programs with claims about a machine
     from stripe.verify.machine.claims import check_claims
 
-    if found := check_claims(program, hardware):
+    if found := check_claims(loaded.program, hardware):
         raise refusal(found, loaded.place)
 
 

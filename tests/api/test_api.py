@@ -160,6 +160,27 @@ def test_an_unknown_assumption_is_named(matmul: stripe.Program) -> None:
         stripe.prove(matmul, matmul, assume="luck")
 
 
+def test_schedules_dependences_and_addresses_are_checked_as_the_commands_do() -> None:
+    path = ROOT / "tests/golden/trust/dropped_dependence.stripe"
+    wrong = stripe.read(path)
+    right = stripe.parse(path.read_text("utf-8").replace("    3: #eltwise", "    3[2]: #eltwise"))
+    assert stripe.prove(right, right).answer == "equal"
+    found = stripe.prove(right, wrong)
+    assert (found.answer, found.accepted) == ("different", False)
+    assert "no dependence orders it after statement 2" in str(found)
+    calls: list[Callable[[], object]] = [
+        lambda: stripe.prove(wrong, right),
+        lambda: stripe.check(wrong),
+        lambda: stripe.run_passes(wrong, "dce"),
+        lambda: stripe.run_passes(wrong, "dce", verify="exact"),
+        lambda: stripe.translate(wrong, "c"),
+    ]
+    for call in calls:
+        with pytest.raises(stripe.StripeError, match="no dependence orders it after statement 2"):
+            call()
+    assert stripe.run_passes(wrong, "dce", verify="none") is wrong
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

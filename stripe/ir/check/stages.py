@@ -50,6 +50,18 @@ def check_addresses(program: Program) -> Iterator[Diagnostic]:
             yield Diagnostic(message, path, block.name, hint, part)
 
 
+def has_claims(program: Program) -> bool:
+    """Whether a program says anything of a machine: a stage, a location, an address, a dependence."""
+    return (
+        program.stage > Stage.TILED
+        or any(statement.deps for statement in program.main.statements)
+        or any(
+            block.location or any(ref.location or ref.offset is not None for ref in block.refinements)
+            for _, block in walk(program.entry)
+        )
+    )
+
+
 STAGE_CHECKS: tuple[tuple[Stage, Check], ...] = (
     (Stage.LOCATED, check_located),
     (Stage.SCHEDULED, check_scheduled),

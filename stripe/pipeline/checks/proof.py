@@ -118,10 +118,10 @@ class _Report:
         name: str,
         failures: tuple[str, str],
         *,
-        run_proved: bool = True,
+        of_a_pass: bool = False,
     ) -> None:
         """Writes the answer. Raises ProofError unless it is accepted; `failures` say *different* and *not proved*."""
-        found = judge(before, after, self.policy, run_proved=run_proved).acceptance
+        found = judge(before, after, self.policy, of_a_pass=of_a_pass).acceptance
         if not found.accepted:
             failure = failures[found.answer != "different"]
             raise ProofError("\n  ".join([failure, *found.text.splitlines()]))
@@ -185,7 +185,7 @@ class ExactCheck(Instrument):
                 raise ProofError(
                     f"{failures[0]}\n  error: '{moved}' lies in memory in another way than before"
                 )
-            self._report.require(before, after, entry.name, failures, run_proved=False)
+            self._report.require(before, after, entry.name, failures, of_a_pass=True)
             self._dependences.after(entry, before, after)
 
     @override

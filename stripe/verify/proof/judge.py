@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from stripe.ir import Program, walk
+from stripe.ir.check.stages import has_claims
 from stripe.poly import time_limit
 from stripe.verify import enumeration
 from stripe.verify.enumerated_cells import InvalidProgram
@@ -30,7 +31,8 @@ TANGLED = 20
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict and, where it is not *equal*, the run of both programs; `misplaced` has errors in addresses."""
+    """The verdict and, where it is not *equal*, the run of both programs; `misplaced` has errors in what
+    the second program says of a machine."""
 
     verdict: Verdict
     policy: Policy = ANY
@@ -44,7 +46,7 @@ class Judgement:
 
     @property
     def answer(self) -> Answer:
-        """The answer in words: a run that differs, or misplaced buffers, make it *different* despite the proof."""
+        """The answer in words: a run that differs, or an error about the machine, makes it *different* for all that."""
         return self.acceptance.answer
 
     @property
@@ -68,21 +70,22 @@ def judge(
     policy: Policy = ANY,
     *,
     operations: int = OPERATIONS,
-    run_proved: bool = True,
+    of_a_pass: bool = False,
 ) -> Judgement:
     """Proves that `after` computes what `before` does. Where the proof has no answer small programs are enumerated;
     where the answer is not *equal* both programs run. After *equal* they run too, as far as that is quick: a difference
-    would be a fault of the proof. Without `run_proved` they do so after an enumeration alone."""
+    would be a fault of the proof. The schedule, dependences and addresses of `after` are checked. `of_a_pass`: other
+    checks look at these after each pass, and the run of a whole list; both programs run after an enumeration alone."""
     if _is_tangled(before, after):
         operations //= TANGLED
     proved = prove_equal(before, after, operations=operations)
     verdict = _enumerated(before, after, proved) if isinstance(proved, Unknown) else proved
     misplaced = ""
-    if any(ref.offset is not None for _, block in walk(after.entry) for ref in block.allocs):
-        from stripe.verify.machine.schedule import check_placement
+    if not of_a_pass and has_claims(after):
+        from stripe.verify.machine.claims import check_claims
 
-        misplaced = "\n".join(f"error: {diagnostic}" for diagnostic in check_placement(after))
-    if misplaced or (verdict is proved and isinstance(verdict, Equal) and not run_proved):
+        misplaced = "\n".join(f"error: {diagnostic}" for diagnostic in check_claims(after))
+    if misplaced or (verdict is proved and isinstance(verdict, Equal) and of_a_pass):
         return Judgement(verdict, policy, misplaced=misplaced)
     if isinstance(verdict, Equal):
         run = running.run_proved(before, after, frozenset(verdict.assumptions))
