@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stripe.ir import Program
+from stripe.ir import DTYPES, Program
 from stripe.tile import compile_tile
 from stripe.verify.assumptions import ALL, Assumption
 from stripe.verify.proof.prove import prove_equal
@@ -125,6 +125,14 @@ def test_roundings_that_are_not_granted_are_no_agreement() -> None:
         assert not found.failed
         assert "up to roundings" in str(found)
         assert run_on_all(before, before, granted).agrees
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if DTYPES[dtype].is_float])
+def test_signs_of_zeros_count_where_they_are_not_granted(dtype: str) -> None:
+    text = f"function (A[N=32]: {dtype}) -> (O) {{{{ O = {{}}; }}}}"
+    before, after = (compile_tile(text.format(value), "minus", {}) for value in ("-A", "0 - A"))
+    assert "zeros of other signs" in run_on_all(before, after, ALL - {Assumption.ZERO_SIGN}).failed
+    assert run_on_all(before, after, ALL).agrees
 
 
 def test_data_on_which_the_first_program_breaks_say_nothing() -> None:
