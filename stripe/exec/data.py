@@ -21,12 +21,11 @@ import numpy as np
 
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
-from stripe.exec.exactness import best_magnitude
+from stripe.exec.exactness import best_magnitude, takes_positive
 from stripe.exec.layout import check_inputs
 from stripe.ir import (
     DTYPES,
     Block,
-    Constant,
     DType,
     Intrinsic,
     Load,
@@ -48,7 +47,6 @@ def _bits(dtype: DType) -> np.dtype[np.generic]:
     return np.dtype(f"u{dtype.bytes}")
 
 
-_POSITIVE = frozenset({"log", "sqrt", "pow", "acosh"})
 _WITHIN_ONE = frozenset({"asin", "acos", "atanh"})
 
 
@@ -61,7 +59,7 @@ def random_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
     generator = np.random.default_rng(seed)
     ops = {s.op for _, block in walk(program.entry) for s in block.statements if isinstance(s, Intrinsic)}
     magnitude = best_magnitude(program)
-    positive = bool(ops & _POSITIVE) or _divides_by_data(program)
+    positive = takes_positive(program)
     roles = _roles(program)
     result: dict[str, Array] = {}
     for ref in program.inputs:
@@ -76,7 +74,7 @@ def random_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
             values = generator.integers(1 if positive else -7, 8, ref.logical_sizes, np.int64) / 8.0
         else:
             low = 1 if positive else 0 if ref.dtype.kind == "uint" else -magnitude
-            values = generator.integers(low, max(magnitude, low + 1) + 1, ref.logical_sizes, np.int64)
+            values = generator.integers(low, magnitude + 1, ref.logical_sizes, np.int64)
         result[ref.name] = np.asarray(values).astype(ref.dtype.numpy())
     return result
 
@@ -103,16 +101,6 @@ def extreme_inputs(program: Program, floats: Sequence[str], *, integers: bool = 
         half = generator.integers(0, 2, ref.logical_sizes, np.int64) == 1
         result[ref.name] = np.asarray(np.where(half, chosen, result[ref.name]), dtype)
     return result
-
-
-def _divides_by_data(program: Program) -> bool:
-    """Whether a quotient or remainder has a divisor other than a constant."""
-    for _, block in walk(program.entry):
-        constants = {s.into for s in block.statements if isinstance(s, Constant)}
-        for s in block.statements:
-            if isinstance(s, Intrinsic) and s.op in ("div", "mod") and s.inputs[1] not in constants:
-                return True
-    return False
 
 
 @dataclass(slots=True)

@@ -35,6 +35,7 @@ from stripe.ir import (
     walk,
 )
 
+_POSITIVE = ("log", "sqrt", "pow", "acosh")
 MAGNITUDES: tuple[int, ...] = (8, 6, 4, 3, 2, 1)
 
 
@@ -47,13 +48,31 @@ def order_free(program: Program, magnitude: int | None, *, chains: bool = False)
 
 
 def best_magnitude(program: Program) -> int:
-    """The largest of `MAGNITUDES` with which `order_free` holds; 3 when none does.
+    """The largest of `MAGNITUDES` with which `order_free` holds; 3 when none does. Of positive numbers 1 alone is too
+    little.
 
     The smallest is asked first: where it fails all others do, as for a network with weights of any value.
     """
-    if not order_free(program, MAGNITUDES[-1]):
+    magnitudes = MAGNITUDES[:-1] if takes_positive(program) else MAGNITUDES
+    if not order_free(program, magnitudes[-1]):
         return 3
-    return next(m for m in MAGNITUDES if m == MAGNITUDES[-1] or order_free(program, m))
+    return next(m for m in magnitudes if m == magnitudes[-1] or order_free(program, m))
+
+
+def takes_positive(program: Program) -> bool:
+    """Whether inputs have to be positive: the program takes logarithms, roots or quotients."""
+    ops = {s.op for _, block in walk(program.entry) for s in block.statements if isinstance(s, Intrinsic)}
+    return not ops.isdisjoint(_POSITIVE) or _divides_by_data(program)
+
+
+def _divides_by_data(program: Program) -> bool:
+    """Whether a quotient or remainder has a divisor other than a constant."""
+    for _, block in walk(program.entry):
+        constants = {s.into for s in block.statements if isinstance(s, Constant)}
+        for s in block.statements:
+            if isinstance(s, Intrinsic) and s.op in ("div", "mod") and s.inputs[1] not in constants:
+                return True
+    return False
 
 
 def uses_transcendentals(program: Program) -> bool:

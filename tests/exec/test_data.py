@@ -16,6 +16,7 @@ from stripe.exec.errors import ExecutionError
 from stripe.exec.exactness import best_magnitude, order_free
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, ConfigError, Program
+from stripe.tile import compile_tile
 from tests.support.archives import load_arrays
 from tests.support.programs import build, elementwise, load
 
@@ -60,6 +61,15 @@ def test_the_range_shrinks_with_the_depth() -> None:
     assert 300 * 300 * magnitude**3 <= 1 << 24
     assert magnitude == 4
     assert np.abs(random_inputs(built)["A"]).max() == magnitude
+
+
+def test_positive_data_stay_in_the_range_in_which_sums_are_exact() -> None:
+    """200 squares of 1 are exact in bf16, those of 1 and 2 are not."""
+    text = "function (A[N=4, K=200]: bf16) -> (O) { S[i, j : N, 1] = +(A[i, k] * A[i, k]); O = A / sqrt(S); }"
+    built = compile_tile(text, "norm")
+    data = random_inputs(built)["A"].astype(np.float64)
+    assert 1 <= data.min() < data.max() <= best_magnitude(built)
+    assert tolerance_for(built) == LOOSE
 
 
 def test_indices_states_and_domains() -> None:
