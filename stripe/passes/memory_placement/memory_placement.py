@@ -116,7 +116,7 @@ class MemoryPlacement(Pass):
         items: list[Item] = []
         for live in members:
             memory = memories.get(live.ref.location.name)
-            align = max(self.alignment, memory.alignment if memory else 1)
+            align = math.lcm(self.alignment, memory.alignment if memory else 1)
             items.append(Item(live.bytes, math.lcm(align, live.ref.dtype.bytes)))
         fixed = {n: live.ref.offset for n, live in enumerate(members) if live.ref.offset is not None}
         # Buffers whose location has the same text in the same block are in one unit at each point.

@@ -321,7 +321,7 @@ class Schedule(Pass):
                 f"{unit.size}",
                 hint="lower num_banks or mem_KiB",
             )
-        alignment = max(self.alignment, unit.alignment if unit else 1)
+        alignment = math.lcm(self.alignment, unit.alignment if unit else 1)
         widths = (ref.dtype.bytes for ref in block.refinements)
         return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths), first)
 
