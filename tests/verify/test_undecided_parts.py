@@ -15,6 +15,37 @@ from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
 from tests.support.programs import build
 
+PRODUCTS = """
+    {at}: #kernel block [x:30000] ( // products
+        in A[x] i32(1:1)
+        out O[x]:{agg} i32(1:1)
+    ) {{
+      0: $a = load(A)
+      1: $s = {seven}
+      2: $y = mul($a, $s)
+      3: O = store($y)
+    }}"""
+COPIES = """
+    {at}: #kernel block [x:30000] ( // copies
+        in A[30000 + x] i32(1:1)
+        out O[30000 + x]:{agg} i32(1:1)
+    ) {{
+      0: $d = load(A)
+      1: $z = (i32)1000
+      2: $c = cmp_eq($d, $z)
+      3: $n = (i32){instead}
+      4: $r = cond($c, $n, $d)
+      5: O = store($r)
+    }}"""
+
+
+def parts(seven: str, instead: int, agg: str, *, products_first: bool) -> Program:
+    """Products and copies in one output."""
+    texts = (PRODUCTS, COPIES) if products_first else (COPIES, PRODUCTS)
+    kernels = (text.format(at=at, seven=seven, instead=instead, agg=agg) for at, text in enumerate(texts))
+    return build("in A i32(60000); out O i32(60000)", "".join(kernels))
+
+
 TENSORS = "in A i32(60000); in D i32(3); out U i32(60000); out O i32(3)"
 SHIFT = """
     {at}: #kernel block [x:60000] ( // shift
@@ -68,6 +99,21 @@ def test_an_output_without_an_answer_hides_no_difference(shift_first: bool) -> N
     assert isinstance(found.verdict, Different)
     assert found.verdict.witness.buffer == "O"
     assert (found.answer, found.accepted) == ("not proved", False)
+
+
+@pytest.mark.parametrize("agg", ["assign", "add"])
+@pytest.mark.parametrize("products_first", [True, False])
+def test_an_element_without_an_answer_hides_no_difference(agg: str, products_first: bool) -> None:
+    before, same, other = (
+        parts(seven, instead, agg, products_first=products_first)
+        for seven, instead in (("(i32)7", 1000), ("load_index(7)", 1000), ("load_index(7)", 0))
+    )
+    assert isinstance(prove_equal(before, same), Unknown)
+    for first, second in ((before, other), (other, before)):
+        found = prove_equal(first, second)
+        assert isinstance(found, Different)
+        assert found.witness.element is not None
+        assert found.witness.element[0] >= 30000
 
 
 def _fails(*_: object) -> Iterator[Finding]:

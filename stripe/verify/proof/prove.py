@@ -10,12 +10,13 @@ inlined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
-from stripe.ir import Agg, Block, Buffer, Intrinsic, Program
+from stripe.ir import Block, Buffer, Intrinsic, Program
 from stripe.ir.frozen import replace
 from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
@@ -23,7 +24,7 @@ from stripe.verify.constants import with_constants_of
 from stripe.verify.interface import LogicalForm, owed_pads
 from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.computed import computed_in_floats
-from stripe.verify.proof.contributions import Contribution
+from stripe.verify.proof.contributions import Definition
 from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.excerpt import Excerpts, Problem
 from stripe.verify.proof.nested import DEPTH, difference
@@ -31,14 +32,17 @@ from stripe.verify.proof.numbering import Numbering
 from stripe.verify.proof.order import in_order as reads_in_order
 from stripe.verify.proof.pairs import BufferPair, KnownBuffers, Sides, folded_pairs, pairs_of
 from stripe.verify.proof.reaching import Reaching
-from stripe.verify.proof.relations import Mismatch, OperandTuple
+from stripe.verify.proof.relations import Mismatch
 from stripe.verify.proof.rules import PLAIN, Rules, Unprovable
-from stripe.verify.proof.terms import IndexValue, Leaf, Term, leaves, show
 from stripe.verify.proof.unchanged import Unchanged, same_meaning
-from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknown, Verdict, Witness
+from stripe.verify.proof.undecided import decided, verdict_on
+from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
 
 PATIENCE = 3
 """The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
+
+_Part: TypeAlias = Callable[[Numbering, Definition, Definition], tuple[Definition, Definition]]
+"""A choice of the elements of two definitions that are compared."""
 
 _CLOSER = (
     Rules(finite=True),
@@ -190,7 +194,7 @@ def _compare(
         if isinstance(found, Mismatch) and pair.is_same and first is None:
             with suppress(PolyLimit, Unprovable), isl_failures(), operation_limit(operations):
                 seen = _differ(known.sides(pair), pair, depth=0)  # with its place in the programs
-                cause = None if seen is None else _verdict(pair.name, seen)
+                cause = None if seen is None else verdict_on(pair.name, seen)
                 first = cause if isinstance(cause, Different) else None
     equal = Equal(in_order(relied))
     if not open_outputs:
@@ -288,22 +292,34 @@ def _has_chains(block: Block) -> bool:
 
 
 def _by_rules(sides: Sides, pair: BufferPair, operations: int) -> Verdict:
-    """The verdict on an output by the rules of its definitions."""
+    """The verdict on an output by the rules of its definitions. A difference that may be none hides no other."""
     try:
         with isl_failures(), operation_limit(4 * operations):
             found = _looked_into(sides, pair)
-            return Equal(in_order(sides.relied)) if found is None else _verdict(pair.name, found)
     except (PolyLimit, Unprovable) as reason:
         return Unknown(f"comparing '{pair.name}': {reason}")
+    if found is None:
+        return Equal(in_order(sides.relied))
+    verdict = verdict_on(pair.name, found)
+    if isinstance(verdict, Unknown):
+        with suppress(PolyLimit, Unprovable), isl_failures(), operation_limit(4 * operations):
+            found = _looked_into(sides, pair, of=decided)
+            elsewhere = None if found is None else verdict_on(pair.name, found)
+            return elsewhere if isinstance(elsewhere, Different) else verdict
+    return verdict
 
 
-def _looked_into(sides: Sides, pair: BufferPair) -> Mismatch | None:
+def _whole(_: Numbering, first: Definition, second: Definition) -> tuple[Definition, Definition]:
+    return first, second
+
+
+def _looked_into(sides: Sides, pair: BufferPair, of: _Part = _whole) -> Mismatch | None:
     """The difference between the two definitions of an output, if possible where it comes from."""
-    found = _differ(sides, pair, 0)
+    found = _differ(sides, pair, 0, of)
     if found is None:
         return None
     try:
-        return _differ(sides, pair, DEPTH)
+        return _differ(sides, pair, DEPTH, of)
     except Unprovable:
         if sides.numbering.incomplete:
             raise
@@ -331,8 +347,8 @@ def _interface(before: Program, after: Program) -> Witness | None:
     return None
 
 
-def _differ(sides: Sides, pair: BufferPair, depth: int) -> Mismatch | None:
-    """The first difference between the two definitions of a buffer."""
+def _differ(sides: Sides, pair: BufferPair, depth: int, of: _Part = _whole) -> Mismatch | None:
+    """The first difference between the two definitions of a buffer, or `of` some of its elements."""
     for definitions, buffer in zip(sides.both, pair.buffers, strict=True):
         for read in reads_in_order(definitions, definitions.reaching.final(buffer)):
             with suppress(Unprovable):  # it is raised again where the read matters
@@ -341,55 +357,4 @@ def _differ(sides: Sides, pair: BufferPair, depth: int) -> Mismatch | None:
         sides.numbering.normal(definitions, definitions.reaching.final(buffer))
         for definitions, buffer in zip(sides.both, pair.buffers, strict=True)
     )
-    return difference(sides.numbering, first, second, depth)
-
-
-def _verdict(output: str, found: Mismatch) -> Different | Unknown:
-    """The verdict on a difference between the definitions of an output's element."""
-    before, after = found.before, found.after
-    # leaves whose value no input decides: values of indices and elements of constant buffers
-    fixed = [
-        {
-            leaf
-            for leaf in leaves(p.contribution.term)
-            if isinstance(leaf, IndexValue) or _is_array(leaf, "const:")
-        }
-        for p in (before, after)
-        if p is not None
-    ]
-    if fixed[0] != fixed[-1] or (len(fixed) == 1 and fixed[0]):
-        return Unknown(
-            f"'{output}' uses numbers that one program computes from indices and the other has at hand"
-        )
-    if found.how == "other operands" and before is not None and after is not None:
-        mine, theirs = before.contribution, after.contribution
-        same = (mine.term, before.coordinates) == (theirs.term, after.coordinates)
-        calls = [{leaf for leaf in leaves(p.term) if _is_array(leaf, "call")} for p in (mine, theirs)]
-        if calls[0] != calls[1]:
-            return Unknown(f"'{output}' uses specials of which it is not known whether they are equal")
-        if same and _agg(mine) is _agg(theirs):
-            return Unknown(f"an element of '{output}' is merged in one program and assigned in the other")
-    message = "it is defined by other operands"
-    if found.how != "other operands":
-        message = f"an operand contributes {found.how}"
-    element = tuple(found.key.values())
-    return Different(Witness(message, output, element, _side(before), _side(after)))
-
-
-def _is_array(leaf: Term, kind: str) -> bool:
-    return isinstance(leaf, Leaf) and leaf.array.startswith(kind)
-
-
-def _side(operand: OperandTuple | None) -> Side:
-    """A contribution as a witness shows it."""
-    if operand is None:
-        return Side("nothing")
-    origin, text = operand.contribution.origin, show(operand.contribution.term, operand.coordinates)
-    if origin is None:
-        return Side(f"unchanged {text}")
-    place = Instance(origin.path, origin.nest.block.name, tuple(operand.point.items()))
-    return Side(f"{origin.agg.value} {text}", place)
-
-
-def _agg(contribution: Contribution) -> Agg:
-    return Agg.ASSIGN if contribution.origin is None else contribution.origin.agg
+    return difference(sides.numbering, *of(sides.numbering, first, second), depth)
