@@ -51,7 +51,7 @@ from stripe.verify.enumerated_cells import (
     whole_view,
 )
 from stripe.verify.enumerated_terms import TermTable, TooManySteps
-from stripe.verify.interface import LogicalForm, owed_pads, packed_names
+from stripe.verify.interface import LogicalForm, interface_change, owed_pads, packed_names
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
 
 MOST_POINTS = 200_000
@@ -304,6 +304,8 @@ def decide(
     """
     owed = owed_pads(after, before)
     before, after = (LogicalForm.of(program, owed).program for program in (before, after))
+    if (changed := interface_change(before, after)) is not None:
+        return Different(Witness.of_interface(changed), certain=True)
     for program in (before, after):
         if (count := points(program)) > most_points:
             return Unknown(f"{count} points are more than {most_points}")
@@ -327,10 +329,7 @@ def _decide(before: Program, after: Program, terms: TermTable) -> Verdict:
     except InvalidProgram as reason:
         witness = Witness(str(reason), after.name, None, Side("it is defined"), Side("it is not"))
         return Different(witness, certain=True)
-    elements = {ref.name: ref.elements for ref in after.outputs}
     for ref in before.outputs:
-        if elements.get(ref.name) != ref.elements:
-            return Different(Witness("the output changed", ref.name, None, Side("before"), Side("after")))
         sides_of = first[ref.name], second[ref.name]
         for flat in sorted(sides_of[0].keys() | sides_of[1].keys()):
             # an element that no statement writes holds what the input has there

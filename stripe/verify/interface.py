@@ -172,3 +172,35 @@ def filled(ref: Refinement, value: bool | int | float) -> Block:
     return Block(
         f"pad_{ref.name}", indices, (), (view,), (Constant("x", value, ref.dtype), Store(ref.name, "x"))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceChange:
+    """A tensor of the user that two programs do not have alike, in words."""
+
+    what: str
+    tensor: str
+    before: str
+    after: str
+
+
+def interface_change(before: Program, after: Program) -> InterfaceChange | None:
+    """The first difference between the tensors that two programs in their logical forms take and give: the parameters
+    of emitted C."""
+    for what, first, second in (
+        ("input", before.inputs, after.inputs),
+        ("output", before.outputs, after.outputs),
+    ):
+        old, new = (
+            {ref.name: f"{ref.dtype}({', '.join(f'{d.size}:{d.stride}' for d in ref.dims)})" for ref in side}
+            for side in (first, second)
+        )
+        for name in [*old, *(name for name in new if name not in old)]:
+            if old.get(name) != new.get(name):
+                one, two = (side.get(name, "it does not exist") for side in (old, new))
+                return InterfaceChange(f"the {what} changed", name, one, two)
+        if list(old) != list(new):
+            moved = next(first for first, second in zip(old, new, strict=True) if first != second)
+            one, two = (f"{what}s {', '.join(side)}" for side in (old, new))
+            return InterfaceChange(f"the order of the {what}s changed", moved, one, two)
+    return None

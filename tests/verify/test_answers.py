@@ -22,7 +22,7 @@ from stripe.ir import (
     verify_structural,
 )
 from stripe.ir.check.magnitude import check_magnitude
-from stripe.poly import Relation
+from stripe.poly import PolyLimit, Relation
 from stripe.tile import compile_tile
 from stripe.verify import enumeration
 from stripe.verify.assumptions import Assumption
@@ -30,6 +30,7 @@ from stripe.verify.enumeration import decide
 from stripe.verify.policy import Policy
 from stripe.verify.program import check_program
 from stripe.verify.proof import computed
+from stripe.verify.proof import prove as proving
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.running import not_run
@@ -91,6 +92,22 @@ def test_strides_of_user_tensors_are_part_of_the_interface(tensor: str) -> None:
     judgement = judge(before, after)
     assert judgement.answer == "different"
     assert "fp32(4:1, 6:4)" in str(judgement)
+
+
+def test_interfaces_are_compared_where_layouts_of_constants_take_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def too_long(*_: object) -> None:
+        raise PolyLimit("too long")
+
+    monkeypatch.setattr(proving, "with_constants_of", too_long)
+    before = program("greater")
+    after = program("greater", ("O[0] fp32(64:1)", "O[0] fp32(64:2)"))
+    assert isinstance(prove_equal(before, before), Unknown)
+    for first, second in ((before, after), (after, before)):
+        for found in (prove_equal(first, second), decide(first, second)):
+            assert isinstance(found, Different)
+            assert found.certain
 
 
 def test_order_and_number_of_user_tensors_are_part_of_the_interface() -> None:

@@ -21,7 +21,7 @@ from stripe.ir.frozen import replace
 from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.constants import with_constants_of
-from stripe.verify.interface import LogicalForm, owed_pads
+from stripe.verify.interface import LogicalForm, interface_change, owed_pads
 from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.computed import computed_in_floats
 from stripe.verify.proof.contributions import Definition
@@ -76,11 +76,15 @@ def prove_equal(
     """
     owed = owed_pads(after, before)
     with time_limit(seconds):
+        first = LogicalForm.of(before, owed)
+        changed = interface_change(first.program, LogicalForm.of(after, owed).program)
+        if changed is not None:
+            return Different(Witness.of_interface(changed), certain=True)
         try:
             constants = with_constants_of(before, after)
         except PolyLimit as limit:
             return Unknown(f"looking for the layouts of constants: {limit}")
-        first, second = LogicalForm.of(before, owed), LogicalForm.of(constants.program, owed)
+        second = LogicalForm.of(constants.program, owed)
         second = replace(second, added=second.added + constants.added)
         verdict = _prove_equal(first.program, second.program, operations)
     if isinstance(verdict, Different):
@@ -103,9 +107,6 @@ def prove_pads(program: Program) -> Verdict:
 
 
 def _prove_equal(before: Program, after: Program, operations: int) -> Verdict:
-    changed = _interface(before, after)
-    if changed is not None:
-        return Different(changed, certain=True)
     if before is after or same_meaning(before, after):
         return Equal()
     try:
@@ -324,27 +325,6 @@ def _looked_into(sides: Sides, pair: BufferPair, of: _Part = _whole) -> Mismatch
         if sides.numbering.incomplete:
             raise
         return found  # reductions of different names are different
-
-
-def _interface(before: Program, after: Program) -> Witness | None:
-    """The first difference between the tensors that the programs take and give: the parameters of emitted C."""
-    for what, first, second in (
-        ("input", before.inputs, after.inputs),
-        ("output", before.outputs, after.outputs),
-    ):
-        old, new = (
-            {ref.name: f"{ref.dtype}({', '.join(f'{d.size}:{d.stride}' for d in ref.dims)})" for ref in side}
-            for side in (first, second)
-        )
-        for name in [*old, *(name for name in new if name not in old)]:
-            one, two = (Side(side.get(name, "it does not exist")) for side in (old, new))
-            if old.get(name) != new.get(name):
-                return Witness(f"the {what} changed", name, None, one, two)
-        if list(old) != list(new):
-            moved = next(first for first, second in zip(old, new, strict=True) if first != second)
-            one, two = (Side(f"{what}s {', '.join(side)}") for side in (old, new))
-            return Witness(f"the order of the {what}s changed", moved, None, one, two)
-    return None
 
 
 def _differ(sides: Sides, pair: BufferPair, depth: int, of: _Part = _whole) -> Mismatch | None:

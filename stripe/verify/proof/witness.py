@@ -8,7 +8,7 @@ from typing import TypeAlias
 from stripe.ir import Path
 from stripe.ir.frozen import replace
 from stripe.verify.assumptions import Assumption
-from stripe.verify.interface import LogicalForm
+from stripe.verify.interface import InterfaceChange, LogicalForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,10 @@ class Witness:
     before: Side
     after: Side
     cause: Witness | None = None
+
+    @staticmethod
+    def of_interface(change: InterfaceChange) -> Witness:
+        return Witness(change.what, change.tensor, None, Side(change.before), Side(change.after))
 
     def of_forms(self, before: LogicalForm, after: LogicalForm) -> Witness:
         """The witness against the logical forms of two programs, with its places in the programs."""
