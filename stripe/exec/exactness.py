@@ -99,6 +99,18 @@ def _contributions(nest: Nest, view: View) -> int:
     return most_to_one(ranges, columns)
 
 
+def terms_of_sums(program: Program) -> dict[DType, int]:
+    """For each type of floats the largest number of terms of a sum or product by aggregation, at most."""
+    found: dict[DType, int] = {}
+    for nest in Nest.root(program.entry).walk():
+        for store in (statement for statement in nest.block.statements if isinstance(statement, Store)):
+            view = nest.views[store.ref]
+            if view.ref.dtype.is_float and view.ref.agg in (Agg.ADD, Agg.MUL):
+                terms = _contributions(nest, view)
+                found[view.ref.dtype] = max(terms, found.get(view.ref.dtype, 0))
+    return found
+
+
 @dataclass(slots=True)
 class _Scalars:
     """Grains and dtypes of the scalars of a block, and the values of its constants."""

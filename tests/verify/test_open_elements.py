@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import stripe
 from stripe.ir import DTYPES, Program
 from stripe.tile import compile_tile
 from stripe.verify.assumptions import ALL, Assumption
+from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.running import data_sets, run_on_all
 from stripe.verify.proof.witness import Equal
@@ -83,6 +85,14 @@ def test_between_infinities_of_both_signs_there_is_no_number(copy: str, dtype: s
         assert run_on_all(first, second, ALL).failed
 
 
+def test_padding_is_a_number_or_nan() -> None:
+    """0 * log(0) is NaN, or 0, and nothing else."""
+    text = "function (A[N=32]: fp32) -> (O) {{ R = relu(A); P = R * log(R); O = {}; }}"
+    before, after = (compile_tile(text.format(value), "entropy", {}) for value in ("P", "R == 0 ? 42.0 : P"))
+    for first, second in ((before, after), (after, before)):
+        assert run_on_all(first, second, ALL).failed
+
+
 def test_signs_of_several_zeros_decide_a_number() -> None:
     """The number of products that are zeros with a minus, each merged with 0 or not."""
     merged = program("zeros_with_a_minus")
@@ -133,6 +143,19 @@ def test_signs_of_zeros_count_where_they_are_not_granted(dtype: str) -> None:
     before, after = (compile_tile(text.format(value), "minus", {}) for value in ("-A", "0 - A"))
     assert "zeros of other signs" in run_on_all(before, after, ALL - {Assumption.ZERO_SIGN}).failed
     assert run_on_all(before, after, ALL).agrees
+
+
+@pytest.mark.parametrize(("dtype", "terms"), [("bf16", 128), ("bf16", 4096), ("fp16", 4096), ("fp32", 4096)])
+def test_sums_of_many_terms_are_open_by_a_rounding_for_each(dtype: str, terms: int) -> None:
+    """One after the other, terms of a large sum are lost, and in parts they are not."""
+    text = f"function (A[N=4, K={terms}]: {dtype}) -> (O) {{ O[i : N] = +(A[i, k] * A[i, k]); }}"
+    before = compile_tile(text, "squares")
+    split = stripe.run_passes(
+        before, "split_reduction{reqs=[contraction],vector_bytes=32}", hardware="x86_avx2"
+    )
+    assert split is not before
+    for first, second in ((before, split), (split, before)):
+        assert judge(first, second).answer == "equal"
 
 
 def test_data_on_which_the_first_program_breaks_say_nothing() -> None:

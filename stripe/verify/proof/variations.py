@@ -20,6 +20,7 @@ from typing_extensions import override
 from stripe.exec.arith import Array
 from stripe.exec.compare import EXACT, Floats, Tolerance, agreement
 from stripe.exec.errors import ExecutionError
+from stripe.exec.exactness import terms_of_sums
 from stripe.exec.interp import interpret
 from stripe.exec.variation import Variation
 from stripe.ir import Agg, DType, Program
@@ -53,9 +54,10 @@ class _Signs(Variation):
 @dataclass(frozen=True, slots=True)
 class _Roundings(Variation):
     """Sums and products are a few roundings larger or smaller; what overflowed is a number, as no partial result
-    overflows in another order."""
+    overflows in another order. A sum of n terms has n of them. (`terms`: by type.)"""
 
     direction: int
+    terms: Mapping[DType, int]
 
     @override
     def merged(self, value: Array, dtype: DType, aggs: Collection[Agg], *, finite: Array) -> Array:
@@ -64,7 +66,8 @@ class _Roundings(Variation):
         wide: Floats = value.astype(np.float64)
         is_number = np.isfinite(wide)
         most = float(np.abs(wide[is_number]).max(initial=0.0))
-        step = self.direction * _ROUNDINGS * 2.0**-dtype.mantissa * most
+        roundings = max(_ROUNDINGS, self.terms.get(dtype, 0))
+        step = self.direction * roundings * 2.0**-dtype.mantissa * most
         return np.where(is_number, wide + step, np.where(finite, most, wide)).astype(value.dtype)
 
 
@@ -87,15 +90,22 @@ def _choices(assumed: frozenset[Assumption]) -> Iterator[Variation]:
         yield _Padding()
 
 
+def is_open(program: Program) -> bool:
+    """Whether some sum of floats has so many terms that its roundings are as large as itself: in another order it may
+    be any number."""
+    return any(terms >= 2.0**dtype.mantissa for dtype, terms in terms_of_sums(program).items())
+
+
 def _roundings(
-    assumed: frozenset[Assumption], tolerance: Tolerance, inputs: Mapping[str, Array]
+    program: Program, assumed: frozenset[Assumption], tolerance: Tolerance, inputs: Mapping[str, Array]
 ) -> Iterator[Variation]:
     """Other roundings. Sums that are exact have none, and infinite inputs overflow in each order."""
     finite = all(
         np.isfinite(a.astype(np.float64)).all() for a in inputs.values() if a.dtype.kind not in "iub"
     )
     if Assumption.FLOAT_ORDER in assumed and tolerance != EXACT and finite:
-        yield from (_Roundings(1), _Roundings(-1))
+        terms = terms_of_sums(program)
+        yield from (_Roundings(1, terms), _Roundings(-1, terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,10 @@ def open_values(
             with suppress(ExecutionError):  # another number leads to an index out of bounds
                 yield interpret(program, inputs, variation=variation)
 
-    chosen, rounded = tuple(runs(_choices(assumed))), tuple(runs(_roundings(assumed, tolerance, inputs)))
+    chosen, rounded = (
+        tuple(runs(_choices(assumed))),
+        tuple(runs(_roundings(program, assumed, tolerance, inputs))),
+    )
     return {
         name: OpenValues.of([run[name] for run in chosen], [run[name] for run in rounded]) for name in results
     }
