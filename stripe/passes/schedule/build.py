@@ -20,7 +20,7 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext
-from stripe.passes.schedule.banks import BankRange
+from stripe.passes.schedule.banks import BankRange, Banks
 from stripe.passes.schedule.plan import Execute, NearCopy, ScheduleStep, SwapIn
 from stripe.passes.schedule.written import WrittenElements
 from stripe.rewrite.cached import CacheOptions, cache_view, transfer_block
@@ -33,6 +33,7 @@ def stream_operands(
     path: Path,
     steps: Sequence[ScheduleStep],
     turns: Iterator[Location],
+    banks: Banks,
     depth: int,
     context: PassContext,
 ) -> Block:
@@ -60,7 +61,7 @@ def stream_operands(
                 context.applied(block, cached.summary)
                 entry = _placed(cached.entry, number, view, place, depth, depth)
                 # Further views of the operand lie behind this one.
-                taken = block_at(entry, number).ref(view).bytes * depth
+                taken = banks.aligned(block_at(entry, number).ref(view).bytes) * depth
                 place = replace(place, address=place.address + taken)
     return entry
 

@@ -251,7 +251,7 @@ class ResidencyPlanner:
         """Places for the whole copies, for the buffers of the streams and for scratch, the largest first."""
         places = _Assigned()
         need = self.needs[number]
-        tiles = [(op, banks.aligned(op.tile_bytes) * self.depth) for op in streamed]
+        tiles = [(op, sum(map(banks.aligned, op.views)) * self.depth) for op in streamed]
         both = need.banks.of(reads=True, writes=True)
         wanted: list[tuple[int, str, Scratch | dict[str, BankRange], tuple[int, ...]]] = [
             *((op.bytes, op.name, places.whole, self._banks_of(op, number)) for op in whole),

@@ -289,7 +289,8 @@ class Schedule(Pass):
         units = self._units(machine)
         turns = cycle(units)
         entry = replace_at(entry, path, lambda _: planner.block)
-        entry = stream_operands(entry, path, planner.steps, turns, self.pipeline_depth, context)
+        depth = self.pipeline_depth
+        entry = stream_operands(entry, path, planner.steps, turns, planner.banks, depth, context)
         built, origins = build_statements(nest_at(entry, path), planner.steps, planner.copies, turns, written)
         block = with_directions(built)
         if machine is not None:
@@ -321,9 +322,9 @@ class Schedule(Pass):
                 f"{unit.size}",
                 hint="lower num_banks or mem_KiB",
             )
-        alignment = math.lcm(self.alignment, unit.alignment if unit else 1)
         widths = (ref.dtype.bytes for ref in block.refinements)
-        return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths), first)
+        alignment = math.lcm(self.alignment, unit.alignment if unit else 1, *widths)
+        return Banks(self.mem_loc.name, count, size, alignment, first)
 
     def _tiled(
         self, block: Block, banks: Banks, policies: Sequence[Residency], least: int, context: PassContext

@@ -26,14 +26,20 @@ from stripe.rewrite.tile import tile_block
 
 @dataclass(frozen=True, slots=True)
 class OperandUse:
-    """A buffer that a statement uses: the bytes of a compact copy, and of the views of one of its `visits` tiles."""
+    """A buffer that a statement uses: the bytes of a compact copy, and of each of the `views` of one of its `visits`
+    tiles."""
 
     name: str
     reads: bool
     writes: bool
     bytes: int
-    tile_bytes: int
+    views: tuple[int, ...]
     visits: int
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of all views of a tile."""
+        return sum(self.views)
 
     @property
     def streamed_bytes(self) -> int:
@@ -72,11 +78,11 @@ def operands_of(block: Block, number: int) -> tuple[OperandUse, ...]:
     result: list[OperandUse] = []
     for name in dict.fromkeys((*reads, *writes)):
         whole = block.ref(name)
-        tile, visits = whole.bytes, 1
+        views, visits = (whole.bytes,), 1
         if isinstance(statement, Block):
-            tile = sum(_compact_bytes(ref) for ref in statement.refinements if ref.source == name)
+            views = tuple(_compact_bytes(ref) for ref in statement.refinements if ref.source == name)
             visits = statement.points
-        result.append(OperandUse(name, name in reads, name in writes, _compact_bytes(whole), tile, visits))
+        result.append(OperandUse(name, name in reads, name in writes, _compact_bytes(whole), views, visits))
     return tuple(result)
 
 
