@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from pydantic import Field
@@ -24,6 +24,7 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.passes.memory_placement.in_flight import pairs_in_flight, pipelined_blocks, with_copies
 from stripe.passes.memory_placement.packing import Item, all_conflicts, pack
 from stripe.passes.memory_placement.side_by_side import SideBySide
 from stripe.passes.memory_placement.units import UnitPath, aliasing, index_intervals, may_alias, unit_path
@@ -79,8 +80,9 @@ class MemoryPlacement(Pass):
             and live.ref.location.name not in caches
             and (not wanted or live.ref.location.name in wanted or live.ref.offset is not None)
         ]
+        pipelined = pipelined_blocks(entry)
         sharing = SideBySide.of(entry, members, context.hardware)
-        members = list(map(sharing.instantiated, members))
+        members = [sharing.instantiated(with_copies(live, pipelined)) for live in members]
         intervals = index_intervals(entry)
         units = [unit_path(live.ref, intervals[live.path]) for live in members]
         paths = list(dict.fromkeys(units))
@@ -88,7 +90,9 @@ class MemoryPlacement(Pass):
         for group in aliasing(paths):
             chosen = {paths[number] for number in group}
             inside = [number for number, path in enumerate(units) if path in chosen]
-            found = self._place([members[n] for n in inside], [units[n] for n in inside], sharing, context)
+            alike = [members[n] for n in inside]
+            at_once = [*sharing.pairs(alike), *pairs_in_flight(alike, pipelined)]
+            found = self._place(alike, [units[n] for n in inside], at_once, context)
             placed |= {
                 (members[n].path, members[n].ref.name): replace(members[n].ref, offset=offset)
                 for n, offset in zip(inside, found, strict=True)
@@ -109,9 +113,13 @@ class MemoryPlacement(Pass):
         return result
 
     def _place(
-        self, members: list[LiveRange], units: Sequence[UnitPath], sharing: SideBySide, context: PassContext
+        self,
+        members: list[LiveRange],
+        units: Sequence[UnitPath],
+        at_once: Iterable[tuple[int, int]],
+        context: PassContext,
     ) -> list[int]:
-        """Addresses for buffers in units that may be one."""
+        """Addresses for buffers in units that may be one; the pairs `at_once` are used at one time."""
         memories = context.hardware.mem_units if context.hardware else {}
         items: list[Item] = []
         for live in members:
@@ -125,7 +133,7 @@ class MemoryPlacement(Pass):
             home = live.path if live.ref.location.names() else ()
             places.setdefault((live.ref.location, home), []).append(live)
         bound = max(map(peak_bytes, places.values()))
-        offsets = pack(items, *_conflicts(members, units, sharing), fixed, bound)
+        offsets = pack(items, *_conflicts(members, units, at_once), fixed, bound)
         ends = [offset + item.bytes for offset, item in zip(offsets, items, strict=True)]
         gap = (max(ends) - bound) / bound * 100 if bound else 0.0
         context.applied(
@@ -143,11 +151,11 @@ class MemoryPlacement(Pass):
 
 
 def _conflicts(
-    members: Sequence[LiveRange], units: Sequence[UnitPath], sharing: SideBySide
+    members: Sequence[LiveRange], units: Sequence[UnitPath], at_once: Iterable[tuple[int, int]]
 ) -> tuple[list[list[int]], frozenset[int]]:
     """For each buffer the others that it may not overlap, and the buffers that may overlap none, which have no list."""
     met = interference(members)
-    for first, second in sharing.pairs(members):
+    for first, second in at_once:
         met[first].append(second)
         met[second].append(first)
     met = [sorted(set(numbers)) for numbers in met]
