@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from stripe import onnx_backend as backend
+from stripe.exec.arith import Array
 from stripe.exec.interp import interpret
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.onnx.reader import import_model, program
@@ -151,17 +153,31 @@ def test_the_backend_binds_open_sizes() -> None:
         assert found.shape == shape and not found.any()
 
 
+SELU = 1.0507009873554805 * 1.6732632423543772
+
+
+def _softplus(x: Array) -> Array:
+    return np.logaddexp(0, x)
+
+
 @pytest.mark.parametrize(
-    ("op", "scale"), [("Elu", 1.0), ("Celu", 1.0), ("Selu", 1.0507009873554805 * 1.6732632423543772)]
+    ("op", "expected"),
+    [
+        ("Elu", np.expm1),
+        ("Celu", np.expm1),
+        ("Selu", lambda x: SELU * np.expm1(x)),
+        ("Softplus", _softplus),
+        ("Mish", lambda x: x * np.tanh(_softplus(x))),
+    ],
 )
-def test_small_negative_numbers_keep_their_digits(op: str, scale: float) -> None:
+def test_small_negative_numbers_keep_their_digits(op: str, expected: Callable[[Array], Array]) -> None:
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])
     graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", [x], [y])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     data = np.array([-1e-8, -1e-3, -0.5, -30.0], np.float32)
     (found,) = backend.run_model(model, [data], "CPU:1")
-    assert np.allclose(found, scale * np.expm1(data.astype(np.float64)), rtol=1e-6, atol=0)
+    assert np.allclose(found, expected(data.astype(np.float64)), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("op", ["Add", "Div", "Pow"])
