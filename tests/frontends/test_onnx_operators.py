@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from stripe import onnx_backend as backend
@@ -217,3 +217,48 @@ def test_a_scan_of_opset_8_has_directions(direction: int) -> None:
     result = interpret(net, {"S": np.ones((1, 2), np.float32), "X": x})
     taken = x[0, ::-1] if direction else x[0]
     assert np.array_equal(result["Y"][0], 1 + np.cumsum(taken, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("outer", "given", "slope"),
+    [
+        ({}, {}, 0.5),
+        ({}, {"beta": 0.25}, 0.25),
+        ({"attribute_protos": [helper.make_attribute("beta", 0.75)]}, {}, 0.75),
+        ({"attribute_protos": [helper.make_attribute("beta", 0.75)]}, {"beta": 0.125}, 0.125),
+    ],
+)
+def test_attributes_of_functions_have_their_defaults(
+    outer: dict[str, Any], given: dict[str, Any], slope: float
+) -> None:
+    """`Outer` hands its attribute `beta` on to `Leaky` as `alpha`, whose default is 0.5, in a branch of an If."""
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+
+    def handed_on(node: onnx.NodeProto, name: str, attribute: str) -> onnx.NodeProto:
+        handed = node.attribute.add()
+        handed.name, handed.ref_attr_name, handed.type = name, attribute, onnx.AttributeProto.FLOAT
+        return node
+
+    leaky = handed_on(helper.make_node("LeakyRelu", ["a"], ["b"]), "alpha", "alpha")
+    call = handed_on(helper.make_node("Leaky", ["p"], ["t"], domain="own"), "alpha", "beta")
+    branch = helper.make_graph([call], "then", [], [helper.make_empty_tensor_value_info("t")])
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["p"], ["n"])], "else", [], [helper.make_empty_tensor_value_info("n")]
+    )
+    constant = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.array(True)))
+    functions = [
+        helper.make_function(
+            "own", "Leaky", ["a"], ["b"], [leaky], opsets[:1],
+            attribute_protos=[helper.make_attribute("alpha", 0.5)],
+        ),
+        helper.make_function(
+            "own", "Outer", ["p"], ["q"],
+            [constant, helper.make_node("If", ["c"], ["q"], then_branch=branch, else_branch=other)], opsets,
+            attributes=[] if outer else ["beta"], **outer,
+        ),
+    ]  # fmt: skip
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Outer", ["x"], ["y"], domain="own", **given)], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=9)
+    (found,) = backend.run_model(model, [np.array([-8, 8], np.float32)], "CPU:1")
+    assert found.tolist() == [-8 * slope, 8]

@@ -30,6 +30,14 @@ def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
         yield from attribute.graphs
 
 
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """The nodes, each before those of the graphs that it holds."""
+    for node in nodes:
+        yield node
+        for inner in inner_graphs(node):
+            yield from all_nodes(inner.node)
+
+
 def tensors(graph: GraphProto) -> Iterator[TensorProto]:
     """The tensors that a graph, its nodes and their graphs hold."""
     yield from graph.initializer

@@ -14,10 +14,11 @@ import numpy as np
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
-from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
-from onnx.inliner import inline_local_functions
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.inliner import inline_selected_functions
 
 from stripe.frontends.onnx.graphs import (
+    all_nodes,
     inlined_nodes,
     inner_graphs,
     location,
@@ -53,12 +54,35 @@ def parse_model(data: bytes, path: str) -> ModelProto:
         if (count := inlined_nodes(model)) > MAX_NODES:
             reason = f"its functions make up {count} nodes, and {MAX_NODES} are the most"
             raise StripeError(reason, path=path, hint="let functions call each other less often")
-        try:
-            model = inline_local_functions(model)
-        except Exception as error:  # noqa: BLE001 - of the C++ core
-            raise _broken(f"its functions cannot be inlined: {' '.join(str(error).split())}", path) from None
+        model = _inlined(model, path)
     check_graph(model.graph, path)
     return model
+
+
+def _inlined(model: ModelProto, path: str) -> ModelProto:
+    """The model with the nodes of its functions in the place of their calls. Functions go from the outermost in: onnx
+    drops an attribute that a call does not give, and the default of its function takes its place here.
+    """
+    functions = {(each.domain, each.name): each for each in model.functions}
+    while functions:
+        inside = {key for each in functions.values() for key in map(_called, all_nodes(each.node))}
+        outermost = functions.keys() - inside
+        for key in sorted(outermost or functions):
+            for node in (node for node in all_nodes(model.graph.node) if _called(node) == key):
+                given = {attribute.name for attribute in node.attribute}
+                node.attribute.extend(
+                    each for each in functions[key].attribute_proto if each.name not in given
+                )
+        try:
+            model = inline_selected_functions(model, sorted(outermost or functions))
+        except Exception as error:  # noqa: BLE001 - of the C++ core
+            raise _broken(f"its functions cannot be inlined: {' '.join(str(error).split())}", path) from None
+        functions = {key: each for key, each in functions.items() if outermost and key not in outermost}
+    return model
+
+
+def _called(node: NodeProto) -> tuple[str, str]:
+    return node.domain, node.op_type
 
 
 def _broken(reason: str, path: str, where: str | None = None) -> StripeError:
