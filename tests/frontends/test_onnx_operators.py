@@ -262,3 +262,25 @@ def test_attributes_of_functions_have_their_defaults(
     model = helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=9)
     (found,) = backend.run_model(model, [np.array([-8, 8], np.float32)], "CPU:1")
     assert found.tolist() == [-8 * slope, 8]
+
+
+def test_results_of_16_bits_are_rounded_once() -> None:
+    """The sum of a softmax, and a convolution before its bias, are no numbers of fp16."""
+
+    def run(op: str, **inputs: Array) -> Array:
+        infos = [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT16, data.shape)
+            for name, data in inputs.items()
+        ]
+        shape = next(iter(inputs.values())).shape
+        result = helper.make_tensor_value_info("y", TensorProto.FLOAT16, shape)
+        graph = helper.make_graph([helper.make_node(op, list(inputs), ["y"])], "g", infos, [result])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+        (found,) = backend.run_model(model, list(inputs.values()), "CPU:1")
+        return found
+
+    flat = np.zeros((1, 70000), np.float16)
+    assert np.all(run("Softmax", x=flat) == np.float16(1 / 70000))
+    assert np.all(run("LogSoftmax", x=flat) == np.float16(-np.log(70000)))
+    point = np.full((1, 1, 1, 1), 300, np.float16)
+    assert run("Conv", x=point, w=point, b=np.array([-60000], np.float16)).item() == 30000
