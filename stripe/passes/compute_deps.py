@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stripe.ir import Block, Nest, Stage, with_statements
+from stripe.ir import Block, Nest, Stage, walk, with_statements
 from stripe.ir.frozen import replace
 from stripe.passes.base import NestPass, PassContext, PassGroup, Refusal, Reqs
 from stripe.poly import statement_deps
@@ -19,7 +19,8 @@ class ComputeDeps(NestPass):
 
     Flow, anti and output dependences on exact regions: two statements that touch different elements are independent,
     contributions with one aggregation to one element commute. What follows from other dependences is left out.
-    A schedule keeps its dependences: some of them order buffers that share bytes.
+    Where buffers have addresses the dependences that are there stay, and those of a schedule alone: some of them order
+    buffers that share bytes.
     """
 
     pass_name: ClassVar[str] = "compute_deps"
@@ -34,6 +35,9 @@ class ComputeDeps(NestPass):
         if nest.block.stage >= Stage.SCHEDULED:
             return Refusal("its schedule has set the dependences, also of buffers that share bytes")
         deps = statement_deps(nest)
+        if any(ref.offset is not None for _, block in walk(nest.blocks[0]) for ref in block.allocs):
+            known = (statement.deps for statement in nest.block.statements)
+            deps = [tuple(sorted({*found, *old})) for found, old in zip(deps, known, strict=True)]
         statements = [
             statement if statement.deps == found else replace(statement, deps=found)
             for statement, found in zip(nest.block.statements, deps, strict=True)
