@@ -45,6 +45,8 @@ class TermTable:
         self._dtypes: list[DType] = []
         self._infinite: list[bool] = []
         self._vanishes: list[bool] = []
+        self._at_zero: list[arith.Array | None] = []
+        """The values of terms where what vanishes is 0, as far as they follow."""
         self._finite = finite
         self._operations: dict[tuple[str, tuple[int, ...], DType | None], int] = {}
         self.beginnings: set[int] = set()
@@ -67,8 +69,10 @@ class TermTable:
             self._keys.append(key)
             self._dtypes.append(dtype)
             if self._finite:
-                self._infinite.append(self._is_infinite(key))
+                value = self._value_at_zero(key, dtype)
+                self._infinite.append(self._is_infinite(key, dtype, value))
                 self._vanishes.append(self._is_vanishing(key))
+                self._at_zero.append(arith.constant(0, dtype) if self._vanishes[-1] else value)
         return number
 
     def element(self, name: str, dtype: DType, flat: int) -> int:
@@ -133,10 +137,7 @@ class TermTable:
 
     def _computed(self, op: str, args: tuple[int, ...], dtypes: Sequence[DType], result: DType) -> int:
         values = [value for arg in args if (value := self._value(arg)) is not None]
-        with np.errstate(all="ignore"):
-            if op == "cast":
-                return self.number(np.asarray(arith.cast(values[0], dtypes[0], result)), result)
-            return self.number(np.asarray(arith.apply(op, values, dtypes[-1])), result)
+        return self.number(_applied(op, values, dtypes, result), result)
 
     def _value(self, term: int) -> arith.Array | None:
         kind, *rest = self._keys[term]
@@ -185,15 +186,29 @@ class TermTable:
         value = self._value(term)
         return value is not None and value.item() == 0
 
-    def _is_infinite(self, key: Key) -> bool:
-        """Whether a new term is infinite or NaN although no input is."""
+    def _value_at_zero(self, key: Key, dtype: DType) -> arith.Array | None:
+        """The value of a new term where what vanishes is 0; None where inputs decide."""
         if key[0] == "number":
-            value = self._value(len(self._keys) - 1)
-            return value is not None and not np.isfinite(value.astype(np.float64))
+            return self._value(len(self._keys) - 1)
         if key[0] != "operation":
+            return None
+        args = [int(arg) for arg in key[3:]]
+        values = [value for arg in args if (value := self._at_zero[arg]) is not None]
+        if len(values) < len(args):
+            return None
+        return _applied(key[1], values, [self._dtypes[arg] for arg in args], dtype)
+
+    def _is_infinite(self, key: Key, dtype: DType, value: arith.Array | None) -> bool:
+        """Whether a new term of that value, or of none, is infinite or NaN although no input is."""
+        if value is not None:
+            return dtype.is_float and not np.isfinite(value.astype(np.float64))
+        if key[0] not in ("operation", "merge"):
             return False
         args = [int(arg) for arg in key[3:]]
-        by_zero = key[1] == "div" and self._dtypes[args[0]].is_float and self._is_zero(args[1])
+        if key[0] == "merge":
+            return key[1] in (Agg.ADD, Agg.MUL) and any(self._infinite[arg] for arg in args)
+        divisor = self._at_zero[args[-1]] if key[1] in ("div", "mod") and dtype.is_float else None
+        by_zero = divisor is not None and not divisor.item()
         return by_zero or (key[1] in _KEEPS_INFINITY and any(self._infinite[arg] for arg in args))
 
     def _is_vanishing(self, key: Key) -> bool:
@@ -234,6 +249,14 @@ class TermTable:
 _KEEPS_INFINITY = frozenset({"mul", "div", "add", "sub", "neg", "abs", "cast"})
 """Operations that give no finite number where an operand is none; quotients by an infinity are taken for one too."""
 _COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
+
+
+def _applied(op: str, values: Sequence[arith.Array], dtypes: Sequence[DType], result: DType) -> arith.Array:
+    """The result of an intrinsic on values of the given types."""
+    with np.errstate(all="ignore"):
+        if op == "cast":
+            return np.asarray(arith.cast(values[0], dtypes[0], result))
+        return np.asarray(arith.apply(op, values, dtypes[-1]))
 
 
 def _chain(op: str, dtype: DType) -> Agg | None:

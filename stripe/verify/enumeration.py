@@ -245,7 +245,7 @@ class _TermInterpreter:
     def _special(
         self, statement: Special, views: Mapping[str, CellView | tuple[Places, int]], position: Position
     ) -> None:
-        boxes: list[object] = [tuple(statement.tags.entries)]
+        boxes: list[object] = []
         for name in statement.inputs:
             view = whole_view(views[name])
             ref = view.boxes[0][0]

@@ -175,13 +175,29 @@ def test_a_product_of_0_and_an_infinity_does_not_vanish(infinity: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "answer"), [("A / 2.0", Equal), ("A / 0.0", Different), ("-(A / 0.0)", Different)]
+    ("factor", "answer"),
+    [
+        *((factor, Equal) for factor in ("A / 2.0", "log(A)", "exp(A * 0.0)", "tanh(1.0 / (A * 0.0 + 3.0))")),
+        *((factor, Different) for factor in ("A / 0.0", "-(A / 0.0)", "1.0 / (A * 0.0)", "A / (A * 0.0)")),
+        *((f"{op}(A * 0.0)", Different) for op in ("log", "1.0 + log", "A * log")),
+        *((f"{op}(A * 0.0 + 1000.0)", Different) for op in ("exp", "A * exp", "acos", "A + atanh")),
+        ("sqrt(A * 0.0 - 1.0)", Different),
+        ("pow(A * 0.0, -1.0)", Different),
+    ],
 )
 def test_a_product_of_0_and_an_infinity_does_not_vanish_in_the_proof(factor: str, answer: type) -> None:
     before = compiled("function (A[N=4]) -> (B) { B = A + A; }")
     after = compiled(f"function (A[N=4]) -> (B) {{ B = A + A + A * 0.0 * ({factor}); }}")
     for proof in (prove_equal, decide):
         assert isinstance(proof(before, after), answer)
+
+
+def test_tags_of_specials_change_nothing() -> None:
+    text = source("verify/enumeration/special_i32")
+    assert "0: T = gather" in text
+    tagged = parse_program(text.replace("0: T = gather", "0: #embedding T = gather"))
+    for found in (decide(parse_program(text), tagged), decide(tagged, parse_program(text))):
+        assert isinstance(found, Equal)
 
 
 @pytest.mark.parametrize("dtype", ["i8", "fp32"])

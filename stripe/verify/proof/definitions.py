@@ -53,6 +53,7 @@ from stripe.verify.proof.terms import (
     Reduced,
     Undefined,
     chain_agg,
+    never_finite,
     number,
     vanishes,
 )
@@ -71,6 +72,7 @@ class Definitions:
         """The assumptions behind the definitions made so far."""
         self._definitions: dict[Read, Definition | Unprovable] = {}
         self._chains: dict[Buffer, DType] = {}
+        self._infinite: dict[Read, bool] = {}
         self._scalars: dict[tuple[Path, str], list[Value]] = {}
         self._defined: dict[Path, dict[str, int]] = {}
 
@@ -78,6 +80,14 @@ class Definitions:
         """The definition of the elements that a load reads: the last assignments before it, and the merges after these.
         Raises Unprovable for an element assigned twice, and for several aggregations of one buffer."""
         return remembered(self._definitions, read, lambda: self._defined_by_writes(read))
+
+    def _is_infinite(self, leaf: Reduced) -> bool:
+        """Whether some element of a sum or product is infinite or NaN although no operand is."""
+        if leaf.read not in self._infinite:
+            merges = [m for m in self.definition(leaf.read).merges if m.agg in (Agg.ADD, Agg.MUL)]
+            terms = (c.term for merge in merges for c in merge.contributions)
+            self._infinite[leaf.read] = any(never_finite(term, self._is_infinite) for term in terms)
+        return self._infinite[leaf.read]
 
     def _defined_by_writes(self, read: Read) -> Definition:
         check_time()
@@ -206,7 +216,7 @@ class Definitions:
         zero = number(agg.identity(dtype), dtype)
         sum_of_floats = agg is Agg.ADD and dtype.is_float
         if sum_of_floats and self.rules.finite:
-            vanishing = [c.term != zero and vanishes(c.term) for c in contributions]
+            vanishing = [c.term != zero and vanishes(c.term, self._is_infinite) for c in contributions]
             self.relied |= {Assumption.FINITE, Assumption.ZERO_SIGN} if any(vanishing) else set()
             contributions = [
                 replace(c, term=zero, at=c.at.keep(())) if is_zero else c

@@ -286,13 +286,7 @@ def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bo
         return args[0]
     numbers = [arg for arg in args if isinstance(arg, Number)]
     if len(numbers) == len(args) and INTRINSICS[op].exact:
-        values = [arith.constant(number_value(n), n.dtype) for n in numbers]
-        with np.errstate(all="ignore"):
-            if op == "cast":
-                value = arith.cast(values[0], dtypes[0], dtype)
-            else:
-                value = arith.apply(op, values, dtypes[-1])
-        return Number(repr(value.item()), dtype)
+        return _computed(op, numbers, dtype)
     if op == "mul" and (finite or not dtype.is_float):
         zero = number(0, dtype)
         if any(n.text.lstrip("-") == zero.text for n in numbers):
@@ -302,35 +296,68 @@ def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bo
     return Operation(op, dtype, tuple(args))
 
 
+def _computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
+    """The result of an intrinsic on numbers."""
+    values = [arith.constant(number_value(n), n.dtype) for n in numbers]
+    with np.errstate(all="ignore"):
+        if op == "cast":
+            value = arith.cast(values[0], numbers[0].dtype, dtype)
+        else:
+            value = arith.apply(op, values, numbers[-1].dtype)
+    return Number(repr(value.item()), dtype)
+
+
 _KEEPS_ZERO = frozenset({"mul", "cast", "cond", "add", "sub", "neg", "abs", "relu", "min", "max"})
 
 
-def vanishes(term: Term) -> bool:
-    """Whether the term is a zero of some sign, when no operand is infinite or NaN: a sum may go without it."""
-    value = fold(term, lambda leaf: leaf, _with_zeros)
-    return isinstance(value, Number) and value.text.lstrip("-") == number(0, value.dtype).text
+def vanishes(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
+    """Whether the term is a zero of some sign, when no operand is infinite or NaN: a sum may go without it. `reduced`:
+    whether a reduction is infinite or NaN although no operand is."""
+    return _is_zero(_at_zero(term, reduced))
 
 
-def _with_zeros(term: Operation, args: list[Term]) -> Term:
-    if term.op not in _KEEPS_ZERO or (term.op == "mul" and any(map(_is_infinite, args))):
-        return term
-    return operation(term.op, args, term.dtype, finite=True)
+def never_finite(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
+    """Whether the term is infinite or NaN although no operand is."""
+    return term.dtype.is_float and _is_infinite(_at_zero(term, reduced), reduced)
+
+
+def _at_zero(term: Term, reduced: Callable[[Reduced], bool]) -> Term:
+    """The term where what vanishes is 0, with numbers for operations that are infinite or NaN."""
+
+    def step(outer: Operation, args: list[Term]) -> Term:
+        to_infinity = (
+            outer.op == "mul" and any(map(_is_zero, args)) and any(_is_infinite(a, reduced) for a in args)
+        )
+        if outer.op in _KEEPS_ZERO and not to_infinity:
+            return operation(outer.op, args, outer.dtype, finite=True)
+        numbers = [arg for arg in args if isinstance(arg, Number)]
+        if len(numbers) == len(args) and outer.dtype.is_float:
+            value = _computed(outer.op, numbers, outer.dtype)
+            if not isfinite(number_value(value)):
+                return value
+        return Operation(outer.op, outer.dtype, tuple(args))
+
+    return fold(term, lambda leaf: leaf, step)
+
+
+def _is_zero(term: Term) -> bool:
+    return isinstance(term, Number) and term.text.lstrip("-") == number(0, term.dtype).text
 
 
 _KEEPS_INFINITY = frozenset({"mul", "div", "add", "sub", "neg", "abs", "cast"})
 
 
-def _is_infinite(term: Term) -> bool:
-    """Whether a term is infinite or NaN although no operand is: an infinite number, or a quotient by 0, in operations
-    that give no finite number of it."""
+def _is_infinite(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
+    """Whether a term is infinite or NaN although no operand is: an infinite number or reduction, or a quotient by 0, in
+    operations that give no finite number of it."""
     waiting = [term] if term.dtype.is_float else []
     while waiting:
         match waiting.pop():
             case Number() as leaf if leaf.dtype.is_float and not isfinite(number_value(leaf)):
                 return True
-            case Operation("div", dtype, (_, Number() as divisor)) if dtype.is_float and not number_value(
-                divisor
-            ):
+            case Reduced() as leaf if leaf.dtype.is_float and reduced(leaf):
+                return True
+            case Operation("div" | "mod", dtype, (_, divisor)) if dtype.is_float and _is_zero(divisor):
                 return True
             case Operation(op, _, args) if op in _KEEPS_INFINITY:
                 waiting += args
