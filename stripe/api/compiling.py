@@ -16,6 +16,7 @@ from stripe.garbage import collected_seldom
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError, Program
 from stripe.ir.errors import did_you_mean
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, Remark
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.entry import PassEntry
@@ -106,7 +107,8 @@ def prove(before: Program, after: Program, *, assume: str = "all", unknown: Unpr
     """The verdict on whether `after` computes what `before` does: true where that is proved or, where the proof has no
     answer, both give equal results. `str` shows the witness: an element, and both computations of it.
 
-    `assume` names the assumptions that a proof may use, as `--assume` does: `"all"`, `"none"`, `"float-order,finite"`.
+    `assume` names the assumptions that a proof may use, as `--assume` does: `"all"`, `"none"`, `"float-order,finite"`;
+    `assumptions` of the verdict are those that it relies on.
     With `unknown="fail"` nothing counts but a proof. Raises StripeError for a `before` that is wrong in itself, as
     `stripe.check` does, or, under this policy, is not proved to be right.
     """
@@ -114,8 +116,8 @@ def prove(before: Program, after: Program, *, assume: str = "all", unknown: Unpr
     from stripe.verify.proof.judge import judge
 
     policy = _policy(assume, unknown)
-    check_input(require_claims(require_structure(before)), quiet, "the first program", policy)
-    return judge(before, require_structure(after), policy)
+    of_input = check_input(require_claims(require_structure(before)), quiet, "the first program", policy)
+    return replace(judge(before, require_structure(after), policy), of_input=of_input)
 
 
 def _policy(assume: str, unknown: str) -> Policy:

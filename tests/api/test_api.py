@@ -160,6 +160,15 @@ def test_an_unknown_assumption_is_named(matmul: stripe.Program) -> None:
         stripe.prove(matmul, matmul, assume="luck")
 
 
+def test_a_judgement_tells_all_assumptions(matmul: stripe.Program) -> None:
+    packed = stripe.read(ROOT / "tests/golden/layout/pads_under_assumptions.stripe")
+    assert stripe.prove(packed, packed).assumptions == ("float-order", "zero-sign", "finite")
+    tiled = stripe.run_passes(matmul, "autotile{fixed={m:4,n:4,k:2}}")
+    assert stripe.prove(matmul, tiled).assumptions == ("float-order",)
+    assert stripe.prove(matmul, matmul).assumptions == ()
+    assert stripe.prove(matmul, tiled, assume="none").assumptions == ()
+
+
 def test_schedules_dependences_and_addresses_are_checked_as_the_commands_do() -> None:
     path = ROOT / "tests/golden/trust/dropped_dependence.stripe"
     wrong = stripe.read(path)

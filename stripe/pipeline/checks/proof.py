@@ -31,10 +31,10 @@ class ProofError(StripeError):
 
 def check_input(
     program: Program, write: Callable[[str], object], name: str = "the input", policy: Policy = ANY
-) -> None:
-    """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of unwritten elements.
-    `write` gets a line for each property that cannot be decided, and for each assumption that the pads of outputs need;
-    ProofError where `policy` does not accept these.
+) -> tuple[Assumption, ...]:
+    """The assumptions that the pads of outputs need. Raises StripeError for a program that is wrong in itself: out of
+    bounds, races, reads of unwritten elements. `write` gets a line for each property that cannot be decided, and for
+    each assumption that the pads of outputs need; ProofError where `policy` does not accept these.
     """
     raise_findings(errors_of(check_program(program), write, name, policy), name)
     pads = accept(prove_pads(program), policy)
@@ -43,6 +43,7 @@ def check_input(
     _require(pads, write, name, "the pads of outputs: ")
     for flag in pads.assumptions:
         write(f"verify: {name}: the pads of outputs: assuming {flag}: {flag.text}\n")
+    return pads.assumptions
 
 
 def errors_of(

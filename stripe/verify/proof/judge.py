@@ -13,6 +13,7 @@ from stripe.ir import Program, walk
 from stripe.ir.check.stages import has_claims
 from stripe.poly import time_limit
 from stripe.verify import enumeration
+from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.enumerated_cells import InvalidProgram
 from stripe.verify.policy import ANY, Policy
 from stripe.verify.proof import running
@@ -38,11 +39,18 @@ class Judgement:
     policy: Policy = ANY
     run: JointRun | None = None
     misplaced: str = ""
+    of_input: tuple[Assumption, ...] = ()
+    """The assumptions under which the first program is right in itself."""
 
     @property
     def acceptance(self) -> Acceptance:
         """What the policy makes of the verdict and the run."""
         return accept(self.verdict, self.policy, self.run, self.misplaced)
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """The assumptions that an accepted answer relies on."""
+        return in_order({*self.of_input, *self.acceptance.assumptions}) if self.accepted else ()
 
     @property
     def answer(self) -> Answer:
