@@ -20,7 +20,7 @@ class MemoryWaits(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _StageBuffer:
     """A buffer that a stage uses: of the loop, with `copies` for tiles, or of a block inside of the stage: none."""
 
     home: Path
@@ -28,7 +28,7 @@ class _Held:
     location: Location
     copies: int
 
-    def overlaps(self, other: _Held) -> bool:
+    def overlaps(self, other: _StageBuffer) -> bool:
         """Whether it is another buffer and shares bytes with it."""
         one, two = self.ref, other.ref
         if (self.home, one.name) == (other.home, two.name) or one.offset is None or two.offset is None:
@@ -36,7 +36,7 @@ class _Held:
         meets = one.offset < two.offset + two.bytes * two.copies
         return meets and two.offset < one.offset + one.bytes * one.copies and self._shares_unit(other)
 
-    def _shares_unit(self, other: _Held) -> bool:
+    def _shares_unit(self, other: _StageBuffer) -> bool:
         if self.location == other.location:
             return True
         if self.location.name != other.location.name:
@@ -46,7 +46,7 @@ class _Held:
         numbers = [pair for one, two in levels for pair in zip(one.units, two.units, strict=False)]
         return banked or not any((a - b).is_constant and a != b for a, b in numbers)
 
-    def distance(self, other: _Held) -> int:
+    def distance(self, other: _StageBuffer) -> int:
         """The number of tiles after which it has the bytes of the other one, or its own; 0 where it never has."""
         one, two = self.ref, other.ref
         if (self.home, one.name) == (other.home, two.name):
@@ -69,14 +69,14 @@ def memory_waits(loop: Loop, depth: int) -> Iterator[MemoryWaits]:
         yield MemoryWaits(tuple(deps), tuple(shares), tuple(turns))
 
 
-def _used(loop: Loop, piece: Piece, depth: int) -> Iterator[_Held]:
+def _used(loop: Loop, piece: Piece, depth: int) -> Iterator[_StageBuffer]:
     views = {ref.source for ref in piece.nest.block.refinements}
     for ref in loop.nest.block.allocs:
         if ref.name in views:
             copies = depth if ref.offset is None else max(1, ref.copies // instances(loop.nest, ref))
-            yield _Held(loop.nest.path, ref, ref.location.subs(loop.nest.local), copies)
+            yield _StageBuffer(loop.nest.path, ref, ref.location.subs(loop.nest.local), copies)
     if any(ref.offset is not None for _, block in walk(piece.nest.block) for ref in block.allocs):
         for nest in piece.nest.walk():
             for ref in nest.block.allocs:
                 if ref.offset is not None:
-                    yield _Held(nest.path, ref, ref.location.subs(nest.local), 0)
+                    yield _StageBuffer(nest.path, ref, ref.location.subs(nest.local), 0)

@@ -23,7 +23,7 @@ _UNIT, _MEMORY, _BANK = "unit%", "memory%", "bank%"  # no index has such a name
 
 
 @dataclass(frozen=True, eq=False)
-class _Operand:
+class _UnitOperand:
     """A refinement that leaf statements of a block load from or store to, and the transfers that no bus carries: by the
     numbers of unit and memory."""
 
@@ -59,7 +59,7 @@ class _Operand:
 def check_reach(nests: Sequence[Nest], hardware: HardwareModel) -> Iterator[Diagnostic]:
     """Each block that computes or transfers reaches the memories that it loads from and stores to, at every point."""
     graph = UnitGraph(hardware)
-    operands: dict[Path, tuple[Nest, list[_Operand]]] = {}
+    operands: dict[Path, tuple[Nest, list[_UnitOperand]]] = {}
     for nest in nests:
         around: Nest | None = nest
         while around is not None and not around.block.location:
@@ -77,7 +77,7 @@ def check_reach(nests: Sequence[Nest], hardware: HardwareModel) -> Iterator[Diag
             )
 
 
-def _operands(graph: UnitGraph, nest: Nest, unit: str) -> Iterator[_Operand]:
+def _operands(graph: UnitGraph, nest: Nest, unit: str) -> Iterator[_UnitOperand]:
     """The operands of the leaf statements of the innermost block of `nest`."""
     leaves = [statement for statement in nest.block.statements if not isinstance(statement, Block)]
     loaded = {name for leaf in leaves for name in reads_of(leaf)}
@@ -91,24 +91,24 @@ def _operands(graph: UnitGraph, nest: Nest, unit: str) -> Iterator[_Operand]:
                     missing[one, other] = f"from {memory} to {runs}"
                 elif ref.name in stored and graph.find_route(runs, memory) is None:
                     missing[one, other] = f"from {runs} to {memory}"
-            yield _Operand(nest, ref, missing)
+            yield _UnitOperand(nest, ref, missing)
 
 
-def _one_memory_each(operands: Sequence[_Operand]) -> list[_Operand]:
+def _one_memory_each(operands: Sequence[_UnitOperand]) -> list[_UnitOperand]:
     """The operands, where those of one allocation in any memory need one memory for all of them."""
     shared: dict[tuple[Path, str], dict[tuple[int, int], str]] = {}
-    found: list[_Operand] = []
+    found: list[_UnitOperand] = []
     for operand in operands:
         if operand.in_any:
             holder, buffer = allocation(operand.nest, operand.ref)
             missing = shared.setdefault((holder.path, buffer.name), {})
             missing.update(operand.missing)
-            operand = _Operand(operand.nest, operand.ref, missing)
+            operand = _UnitOperand(operand.nest, operand.ref, missing)
         found.append(operand)
     return found
 
 
-def _check_unit(graph: UnitGraph, around: Nest, operands: Sequence[_Operand]) -> Iterator[Diagnostic]:
+def _check_unit(graph: UnitGraph, around: Nest, operands: Sequence[_UnitOperand]) -> Iterator[Diagnostic]:
     """`check_reach` for the unit of a number, where each operand counts for itself."""
     unit = around.block.location.subs(around.local)
     for operand in operands:
@@ -122,7 +122,7 @@ def _check_unit(graph: UnitGraph, around: Nest, operands: Sequence[_Operand]) ->
                 break
 
 
-def _check_any_unit(graph: UnitGraph, around: Nest, operands: Sequence[_Operand]) -> Iterator[Diagnostic]:
+def _check_any_unit(graph: UnitGraph, around: Nest, operands: Sequence[_UnitOperand]) -> Iterator[Diagnostic]:
     """`check_reach` for any unit of a name: at each point one of them reaches all operands."""
     name, names = around.block.location.name, around.prefix(around.depth)
     units = range(len(graph.instances(name)))
@@ -154,11 +154,11 @@ def _check_any_unit(graph: UnitGraph, around: Nest, operands: Sequence[_Operand]
 
 
 def _unreached(
-    graph: UnitGraph, around: Nest, operands: Sequence[_Operand], unit: int
-) -> Mapping[_Operand, Points]:
+    graph: UnitGraph, around: Nest, operands: Sequence[_UnitOperand], unit: int
+) -> Mapping[_UnitOperand, Points]:
     """The points of `around` at which a unit of its name does not reach an operand."""
     names = around.prefix(around.depth)
-    found: dict[_Operand, Points] = {}
+    found: dict[_UnitOperand, Points] = {}
     for operand in operands:
         lacking = [other for one, other in operand.missing if one == unit]
         every = len(lacking) == len(graph.instances(operand.ref.location.name))
