@@ -90,7 +90,6 @@ def _merge(frame: Frame, view: PointsView, place: LaneValue, value: Array, safe:
         _check_merged(frame, view, selection, mask)
         target = selection.view(view.buffer.data)
         ufunc(target, value, out=target)
-        view.buffer.mark_merged(selection, mask)
         return
     positions, values, _ = _live(place, value, mask, frame.extents, free)
     chosen = Gathered(positions)
@@ -99,7 +98,6 @@ def _merge(frame: Frame, view: PointsView, place: LaneValue, value: Array, safe:
         chosen.write(view.buffer.data, ufunc(chosen.read(view.buffer.data), values))
     else:
         ufunc.at(view.buffer.data, positions, values)
-    view.buffer.mark_merged(chosen)
 
 
 def _check_merged(frame: Frame, view: PointsView, selection: Selection, mask: BoolArray | None) -> None:

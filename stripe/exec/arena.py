@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,10 @@ from stripe.exec.frame import Frame
 from stripe.exec.lanes import LaneValue, evaluate
 from stripe.exec.layout import element_view, holes, to_flat
 from stripe.exec.memory import Memory
-from stripe.exec.storage import INITIAL, Owners, RunBuffer, Selection
+from stripe.exec.storage import INITIAL, Gathered, RunBuffer, Selection
 from stripe.ir import Affine, Agg, Block, Location, Nest, Program, Refinement, nest_at, walk
 
+Owners: TypeAlias = npt.NDArray[np.int64]
 _WRITERS = 1 << 32
 """An owner is the number of the allocation times this, plus the number of the statement."""
 _ALIGNMENT = 64
@@ -92,7 +94,6 @@ class PlacedBuffer(RunBuffer):
         self.owners = owners
         self.grains = size // arena.grain
         self.number = number
-        self.unmarked = number * _WRITERS
         self.agg = agg
         self.started = False
         if ref.bank_dim is not None:
@@ -107,26 +108,41 @@ class PlacedBuffer(RunBuffer):
             return
         value = np.asarray(self.agg.identity(self.ref.dtype) if initial is None else initial)
         self.whole.write(self.data, value.astype(self.ref.dtype.numpy()))
-        self.mark(self.whole, 0 if initial is None else INITIAL)
+        self.mark(self.whole, INITIAL)
         if initial is not None and self.ref.has_undefined_holes and self.ref.layout is not None:
-            for plane in self.planes():
+            for plane in self._planes():
                 self.whole.view(plane)[holes(self.ref.sizes, self.ref.layout)] = 0
 
     def touch(self) -> None:
         if not self.started:
             self.start(None)
 
-    def planes(self) -> list[Owners]:
-        """The owners of the first, second, ... grain of all elements of the arena."""
-        return [] if self.owners is None else [self.owners[n :: self.grains] for n in range(self.grains)]
-
     def undefined(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
         # where a part of the selected elements was last written by another allocation than this
         missing: npt.NDArray[np.bool_] | None = None
-        for plane in self.planes():
+        for plane in self._planes():
             other = selection.read(plane) // _WRITERS != self.number
             missing = other if missing is None else missing | other
         return missing if missing is not None and missing.any() else None
+
+    def _planes(self) -> list[Owners]:
+        """The owners of the first, second, ... grain of all elements of the arena."""
+        return [] if self.owners is None else [self.owners[n :: self.grains] for n in range(self.grains)]
+
+    def assigned_by(self, selection: Selection, writer: int) -> npt.NDArray[np.bool_] | None:
+        planes = self._planes()
+        if not planes:
+            return None
+        again = selection.read(planes[0]) == self.number * _WRITERS + writer
+        return again if again.any() else None
+
+    def mark(self, selection: Selection, writer: int, where: npt.NDArray[np.bool_] | None = None) -> None:
+        owner = np.asarray(self.number * _WRITERS + writer, np.int64)
+        for plane in self._planes():
+            if isinstance(selection, Gathered) or where is None:
+                selection.write(plane, owner)
+            else:
+                np.copyto(selection.view(plane), owner, where=where)
 
     @property
     def why_undefined(self) -> str:

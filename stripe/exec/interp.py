@@ -365,7 +365,7 @@ def _read_output(view: PointsView) -> Array:
     """The elements of an output at the end of the program; each must have been written."""
     buffer, layout = view.buffer, view.ref.layout
     buffer.touch()
-    missing = buffer.unwritten()
+    missing = buffer.undefined(buffer.whole)
     if missing is not None and layout is not None and layout.pad is None:
         missing = with_dimension(missing)[places(layout)]
     if missing is not None and missing.any():
@@ -373,6 +373,6 @@ def _read_output(view: PointsView) -> Array:
         raise ExecutionError(
             f"the output '{view.ref.name}' ends with its element {element}, {buffer.why_undefined}"
             f" ({int(missing.sum())} such elements)",
-            hint="write all elements of it, holes with a pad included, such as 0 by a block before",
+            hint="an output that is only assigned must be assigned everywhere",
         )
     return logical_array(view.ref, buffer.whole.view(buffer.data))

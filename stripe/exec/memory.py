@@ -12,7 +12,7 @@ from stripe.exec.frame import Frame
 from stripe.exec.lanes import lane_count, lane_numbers
 from stripe.exec.layout import element_view, holes, to_flat
 from stripe.exec.storage import INITIAL, RunBuffer, Stamps
-from stripe.ir import Agg, Block, Refinement, Role, aggregations
+from stripe.ir import Agg, Block, Refinement, aggregations
 
 
 class Memory:
@@ -38,10 +38,8 @@ class Memory:
         has_holes = layout is not None and layout.pad is None
         defined = (initial is not None or agg is not Agg.ASSIGN) and not has_holes
         stamps: Stamps | None = None
-        if self.checks and (
-            not defined or _may_assign(frame, ref) or (initial is None and ref.role is Role.USER)
-        ):
-            stamps = np.full(data.size, 0 if initial is None else INITIAL, np.int32)
+        if self.checks and (not defined or _may_assign(frame, ref)):
+            stamps = np.full(data.size, INITIAL if defined or has_holes else 0, np.int32)
             if layout is not None and has_holes:
                 element_view(ref, stamps)[holes(ref.sizes, layout)] = 0
         return RunBuffer(ref, data, lane_numbers(frame.extents, ref.span), stamps, defined)

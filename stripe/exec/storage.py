@@ -5,7 +5,6 @@ A buffer is one flat array. `base` gives where each lane's copy begins, `strides
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,14 +14,11 @@ import numpy.typing as npt
 from stripe.exec.arith import Array
 from stripe.exec.lanes import Extents, IntArray, LaneValue
 from stripe.exec.layout import strided
-from stripe.ir import Refinement, Role
+from stripe.ir import Refinement
 
 Stamps: TypeAlias = npt.NDArray[np.int32]
-Owners: TypeAlias = npt.NDArray[np.int64]
-Marks: TypeAlias = Stamps | Owners
 INITIAL = 1
-"""The number of elements that came with their value, or were merged into. 0 is unwritten; statements that assign have
-numbers above."""
+"""The stamp of elements that came with their value. 0 is undefined; statements that assign have numbers above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +59,8 @@ Selection: TypeAlias = Strided | Gathered
 class RunBuffer:
     """The storage of the allocation `ref`.
 
-    `stamps` has one number per element: the assignment that wrote it last, `INITIAL` for contents that it came with or
-    merges, 0 for none. It is None where nothing is checked.
+    `stamps` has one number per element: the assignment that wrote it last, 0 for none. It is None
+    where nothing is checked.
     """
 
     def __init__(
@@ -76,14 +72,6 @@ class RunBuffer:
         self.strides = ref.strides
         self.stamps = stamps
         self.defined = defined
-        self.output = ref.role is Role.USER
-        """Whether the buffer may be an output, of which each element is written."""
-        self.unmarked = 0
-        """The number of an element that nothing has written; those of writers count on from there."""
-
-    def planes(self) -> Sequence[Marks]:
-        """The numbers of the elements' first bytes, and where they are kept apart those of further ones."""
-        return [] if self.stamps is None else [self.stamps]
 
     def undefined(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
         """Where selected elements have no value that may be read; None when all have."""
@@ -92,39 +80,21 @@ class RunBuffer:
         missing = selection.read(self.stamps) == 0
         return missing if missing.any() else None
 
-    def unwritten(self) -> npt.NDArray[np.bool_] | None:
-        """Where elements hold nothing, or the identity that they began with; None when all were written."""
-        missing = self.undefined(self.whole)
-        for plane in self.planes():
-            bare = self.whole.read(plane) == self.unmarked
-            missing = bare if missing is None else missing | bare
-        return missing if missing is not None and missing.any() else None
-
     def assigned_by(self, selection: Selection, writer: int) -> npt.NDArray[np.bool_] | None:
         """Where the statement `writer` has assigned selected elements before; None when nowhere."""
-        planes = self.planes()
-        if not planes:
+        if self.stamps is None:
             return None
-        again = selection.read(planes[0]) == self.unmarked + writer
+        again = selection.read(self.stamps) == writer
         return again if again.any() else None
 
     def mark(self, selection: Selection, writer: int, where: npt.NDArray[np.bool_] | None = None) -> None:
         """Notes that `writer` assigned the selected elements (a strided selection: those `where` it is true)."""
-        number = self.unmarked + writer
-        for plane in self.planes():
-            if isinstance(selection, Strided) and where is not None:
-                np.copyto(selection.view(plane), np.asarray(number, plane.dtype), where=where)
-            else:
-                selection.write(plane, np.asarray(number, plane.dtype))
-
-    def mark_merged(self, selection: Selection, where: npt.NDArray[np.bool_] | None = None) -> None:
-        """Notes that selected elements of an output were merged into, which an assignment before outlasts."""
-        for plane in self.planes() if self.output else ():
-            written = np.maximum(selection.read(plane), np.asarray(self.unmarked + INITIAL, plane.dtype))
-            if isinstance(selection, Strided) and where is not None:
-                np.copyto(selection.view(plane), written, where=where)
-            else:
-                selection.write(plane, written)
+        if self.stamps is None:
+            return
+        if isinstance(selection, Strided) and where is not None:
+            np.copyto(selection.view(self.stamps), np.int32(writer), where=where)
+        else:
+            selection.write(self.stamps, np.asarray(writer, np.int32))
 
     def touch(self) -> None:
         """Called before each access, for storage that comes into being with its first use."""

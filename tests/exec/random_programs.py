@@ -11,7 +11,6 @@ from stripe.ir import (
     Affine,
     Agg,
     Block,
-    Constant,
     Constraint,
     Dim,
     Direction,
@@ -79,8 +78,7 @@ def view(
 def programs(draw: st.DrawFn) -> Program:
     """A tile loop around a kernel that reads A twice, and sums into a local buffer or straight into O.
 
-    Tensors are as large as the accesses need: what lies below 0 is moved up by a constant. A first block merges the
-    identity into each element of O, which nothing else may reach.
+    Tensors are as large as the accesses need: what lies below 0 is moved up by a constant.
     """
     agg = draw(AGGS)
     outer = indices(draw, "t", ())
@@ -143,20 +141,11 @@ def programs(draw: st.DrawFn) -> Program:
             )
         )
     tiles = Block("tiles", outer, (), tuple(refs), tuple(statements), tags=Tags.of("kernel"))
-    whole = [Affine.var(f"o{n}") for n in range(rank)]
-    begin = Block(
-        "begin",
-        tuple(Index(f"o{n}", s) for n, s in enumerate(out_size)),
-        (),
-        (view("O", "O", whole, [Dim(1, d.stride) for d in o_dims], agg),),
-        (Constant("z", agg.identity(I32), I32), Store("O", "z")),
-        tags=Tags.of("kernel"),
-    )
     zero = (Affine(),) * rank
     main = Block(
         "main",
         refinements=(view("A", "A", zero, a_dims, None), view("O", "O", zero, o_dims, agg)),
-        statements=(begin, tiles),
+        statements=(tiles,),
         is_main=True,
     )
     allocs = (
