@@ -207,7 +207,10 @@ def stored_arrays(path: str | os.PathLike[str]) -> Generator[dict[str, StoredArr
     when it cannot be read."""
     try:
         with Path(path).open("rb") as stream:
-            if stream.read(6) == np.lib.format.MAGIC_PREFIX:
+            start = stream.read(6)
+            if not start.startswith((b"PK\x03\x04", b"PK\x05\x06", np.lib.format.MAGIC_PREFIX)):
+                raise zipfile.BadZipFile("it is no archive")  # zipfile would look for its end, and /dev/zero has none
+            if start == np.lib.format.MAGIC_PREFIX:
                 raise ExecutionError(
                     "the file holds one array without a name", path=str(path), hint="save it with numpy.savez"
                 )
