@@ -209,7 +209,7 @@ def stored_arrays(path: str | os.PathLike[str]) -> Generator[dict[str, StoredArr
         with Path(path).open("rb") as stream:
             start = stream.read(6)
             if not start.startswith((b"PK\x03\x04", b"PK\x05\x06", np.lib.format.MAGIC_PREFIX)):
-                raise zipfile.BadZipFile("it is no archive")  # zipfile would look for its end, and /dev/zero has none
+                raise zipfile.BadZipFile  # it would look for the end of the file, and /dev/zero has none
             if start == np.lib.format.MAGIC_PREFIX:
                 raise ExecutionError(
                     "the file holds one array without a name", path=str(path), hint="save it with numpy.savez"
