@@ -109,7 +109,7 @@ def _roundings(
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
+class _ValueRange:
     """The least and the largest value of each element of an output over some runs. An element that is NaN in some of
     them may be anything, one that is NaN in all of them is nothing else.
     """
@@ -120,18 +120,18 @@ class _Range:
     all_nan: Array
 
     @staticmethod
-    def of(runs: Sequence[Array]) -> _Range:
+    def of(runs: Sequence[Array]) -> _ValueRange:
         values: Floats = np.stack([run.astype(np.float64) for run in runs])
         nan = np.isnan(values)
         low, high = (np.where(nan, end, values) for end in (-np.inf, np.inf))
         some, every = (np.asarray(nans) for nans in (nan.any(axis=0), nan.all(axis=0)))
-        return _Range(low.min(axis=0), high.max(axis=0), some, every)
+        return _ValueRange(low.min(axis=0), high.max(axis=0), some, every)
 
     @property
     def varies(self) -> Array:
         return np.asarray((self.low < self.high) & ~self.all_nan)
 
-    def meets(self, other: _Range) -> Array:
+    def meets(self, other: _ValueRange) -> Array:
         """The mask of the elements that may have one value in both."""
         shared = (self.low <= other.high) & (other.low <= self.high)
         for one, two in ((self, other), (other, self)):
@@ -139,7 +139,7 @@ class _Range:
         return np.asarray(shared)
 
 
-def _mixed(chosen: Sequence[Array]) -> _Range:
+def _mixed(chosen: Sequence[Array]) -> _ValueRange:
     """The range of the numbers among chosen values, but the extremes of their type, where these are three or more: the
     signs of several zeros may give others between. All else has no range."""
     rim = np.iinfo(chosen[0].dtype) if chosen[0].dtype.kind in "iu" else None
@@ -149,7 +149,7 @@ def _mixed(chosen: Sequence[Array]) -> _Range:
     with np.errstate(invalid="ignore"):
         several = (np.diff(values, axis=0) > 0).sum(axis=0) > 1
     low, high = (np.where(several, end(values, axis=0), np.nan) for end in (np.fmin.reduce, np.fmax.reduce))
-    return _Range(low, high, np.zeros_like(several), np.zeros_like(several))
+    return _ValueRange(low, high, np.zeros_like(several), np.zeros_like(several))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +158,12 @@ class OpenValues:
     ranges of them by other roundings and by the signs of several zeros."""
 
     chosen: tuple[Array, ...]
-    ranges: tuple[_Range, _Range]
+    ranges: tuple[_ValueRange, _ValueRange]
 
     @staticmethod
     def of(chosen: Sequence[Array], rounded: Sequence[Array]) -> OpenValues:
         """Of several runs each; the first of both is the one without a variation."""
-        return OpenValues(tuple(chosen), (_Range.of(rounded), _mixed(chosen)))
+        return OpenValues(tuple(chosen), (_ValueRange.of(rounded), _mixed(chosen)))
 
     def meets(self, other: OpenValues, tolerance: Tolerance) -> Array:
         """The mask of the elements that are open in one of two runs, and may have one value in both. An element is open
@@ -171,8 +171,10 @@ class OpenValues:
         """
         is_open, shared = np.zeros((2, *self.chosen[0].shape), np.bool_)
         for mine, theirs in ((self, other), (other, self)):
-            is_open |= _Range.of(mine.chosen).varies | mine.ranges[0].varies
-            for one, two in product(mine.ranges, (*theirs.ranges, *(_Range.of([v]) for v in theirs.chosen))):
+            is_open |= _ValueRange.of(mine.chosen).varies | mine.ranges[0].varies
+            for one, two in product(
+                mine.ranges, (*theirs.ranges, *(_ValueRange.of([v]) for v in theirs.chosen))
+            ):
                 shared |= one.meets(two)
         for one, two in product(self.chosen, other.chosen):
             shared |= agreement(one, two, tolerance)
