@@ -264,6 +264,30 @@ def test_attributes_of_functions_have_their_defaults(
     assert found.tolist() == [-8 * slope, 8]
 
 
+def test_overloads_of_a_function_have_defaults_of_their_own() -> None:
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    slopes = {"one": 0.5, "two": 0.25}
+
+    def leaky(overload: str) -> onnx.FunctionProto:
+        node = helper.make_node("LeakyRelu", ["a"], ["b"])
+        handed = node.attribute.add()
+        handed.name = handed.ref_attr_name = "alpha"
+        handed.type = onnx.AttributeProto.FLOAT
+        default = [helper.make_attribute("alpha", slopes[overload])]
+        return helper.make_function(
+            "own", "Leaky", ["a"], ["b"], [node], opsets[:1], attribute_protos=default, overload=overload
+        )
+
+    calls = [helper.make_node("Leaky", ["x"], [name], domain="own", overload=name) for name in slopes]
+    x, *results = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", *slopes))
+    graph = helper.make_graph(calls, "g", [x], results)
+    model = helper.make_model(
+        graph, opset_imports=opsets, functions=[leaky(name) for name in slopes], ir_version=10
+    )
+    found = backend.run_model(model, [np.array([-8, 8], np.float32)], "CPU:1")
+    assert [result.tolist() for result in found] == [[-8 * slope, 8] for slope in slopes.values()]
+
+
 def test_results_of_16_bits_are_rounded_once() -> None:
     """The sum of a softmax, and a convolution before its bias, are no numbers of fp16."""
 

@@ -25,18 +25,23 @@ PRODUCTS = """
       2: $y = mul($a, $s)
       3: O = store($y)
     }}"""
-COPIES = """
-    {at}: #kernel block [x:30000] ( // copies
-        in A[30000 + x] i32(1:1)
-        out O[30000 + x]:{agg} i32(1:1)
-    ) {{
-      0: $d = load(A)
+REPLACED = """
       1: $z = (i32)1000
       2: $c = cmp_eq($d, $z)
       3: $n = (i32){instead}
       4: $r = cond($c, $n, $d)
       5: O = store($r)
     }}"""
+"""1000 becomes another number."""
+COPIES = (
+    """
+    {at}: #kernel block [x:30000] ( // copies
+        in A[30000 + x] i32(1:1)
+        out O[30000 + x]:{agg} i32(1:1)
+    ) {{
+      0: $d = load(A)"""
+    + REPLACED
+)
 
 
 def parts(seven: str, instead: int, agg: str, *, products_first: bool) -> Program:
@@ -57,18 +62,15 @@ SHIFT = """
       2: $y = add({order})
       3: U = store($y)
     }}"""
-COPY = """
+COPY = (
+    """
     {at}: #kernel block [j:3] ( // copy
         in D[j{far}] i32(1:1)
         out O[j]:assign i32(1:1)
     ) {{
-      0: $d = load(D)
-      1: $z = (i32)1000
-      2: $c = cmp_eq($d, $z)
-      3: $n = (i32){instead}
-      4: $r = cond($c, $n, $d)
-      5: O = store($r)
-    }}"""
+      0: $d = load(D)"""
+    + REPLACED
+)
 
 
 def layers(

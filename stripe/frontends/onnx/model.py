@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 from onnx.inliner import inline_selected_functions
 
 from stripe.frontends.onnx.graphs import (
@@ -60,29 +60,31 @@ def parse_model(data: bytes, path: str) -> ModelProto:
 
 
 def _inlined(model: ModelProto, path: str) -> ModelProto:
-    """The model with the nodes of its functions in the place of their calls. Functions go from the outermost in: onnx
-    drops an attribute that a call does not give, and the default of its function takes its place here.
+    """The model with the nodes of its functions in the place of their calls. onnx drops an attribute that a call does
+    not give, where its function may have a default: calls get these first, and functions go from the outermost in, for
+    what one hands on may not be given either.
     """
-    functions = {(each.domain, each.name): each for each in model.functions}
-    while functions:
-        inside = {key for each in functions.values() for key in map(_called, all_nodes(each.node))}
-        outermost = functions.keys() - inside
-        for key in sorted(outermost or functions):
-            for node in (node for node in all_nodes(model.graph.node) if _called(node) == key):
-                given = {attribute.name for attribute in node.attribute}
-                node.attribute.extend(
-                    each for each in functions[key].attribute_proto if each.name not in given
-                )
+    while model.functions:
+        bodies = (model.graph.node, *(each.node for each in model.functions))
+        calls = [node for body in bodies for node in all_nodes(body)]
+        defaults = {(each.domain, each.name, each.overload): each.attribute_proto for each in model.functions}
+        for node in calls:
+            given = {attribute.name for attribute in node.attribute}
+            known = defaults.get((node.domain, node.op_type, node.overload), ())
+            node.attribute.extend(each for each in known if each.name not in given)
+        names = {(each.domain, each.name) for each in model.functions}
+        inside = {(node.domain, node.op_type) for each in model.functions for node in all_nodes(each.node)}
+        chosen = (
+            names - inside or names
+        )  # all at once, where functions call one another in a circle: it is refused
         try:
-            model = inline_selected_functions(model, sorted(outermost or functions))
+            model = inline_selected_functions(model, sorted(chosen))
         except Exception as error:  # noqa: BLE001 - of the C++ core
             raise _broken(f"its functions cannot be inlined: {' '.join(str(error).split())}", path) from None
-        functions = {key: each for key, each in functions.items() if outermost and key not in outermost}
+        kept = [each for each in model.functions if (each.domain, each.name) not in chosen]
+        del model.functions[:]
+        model.functions.extend(kept)
     return model
-
-
-def _called(node: NodeProto) -> tuple[str, str]:
-    return node.domain, node.op_type
 
 
 def _broken(reason: str, path: str, where: str | None = None) -> StripeError:
