@@ -21,7 +21,7 @@ def content_key(block: Block, outside: Mapping[str, int] | None = None) -> Conte
     views = tuple(
         [
             (outside.get(r.source), r.dir, r.access, r.dtype, r.dims, r.agg, r.location, r.offset, r.bank_dim,
-             r.tags, r.role, r.copies, r.layout)
+             r.tags, r.role, r.copies, r.pitch, r.layout)
             for r in block.refinements
         ]
     )  # fmt: skip

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stripe.ir.block import Block
-from stripe.ir.frozen import replace
 from stripe.ir.refinement import Refinement
 from stripe.ir.uses import uses_by_name
 from stripe.ir.walk import Path, walk
@@ -36,10 +35,7 @@ class LiveRange:
     @cached_property
     def bytes(self) -> int:
         """Bytes that it takes in a unit of its memory: of all copies, and of one bank where it has banks."""
-        ref = self.ref
-        if ref.bank_dim is not None:
-            ref = replace(ref, dims=tuple(dim for d, dim in enumerate(ref.dims) if d != ref.bank_dim))
-        return ref.bytes * ref.copies
+        return self.ref.reserved_bytes
 
 
 def waits_of(block: Block) -> tuple[int, ...]:

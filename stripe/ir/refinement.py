@@ -113,10 +113,11 @@ class Refinement(Printable):
     `access` places the origin of the view in the coordinates of the source, one affine per dimension over the indices
     of the block that holds the refinement; `dims` is the box that contains all that is touched through the view, with
     the strides of the allocation. `agg` says how stores that name this refinement merge. `offset` is the byte
-    address of an allocation within its location, None before placement; `copies` is the number of instances that
-    lie behind each other from there on, for tiles in flight and for units that share a block; `bank_dim` the dimension
-    that runs over the banks of a memory. Role, offset and copies belong to allocations alone, `layout` to tensors of
-    the user: where the elements lie that their caller knows by logical coordinates.
+    address of an allocation within its location, None before placement; `copies` is the number of instances that lie
+    behind each other from there on, for tiles in flight and for units that share a block, and `pitch` the bytes from one
+    to the next, None where each begins at the end of the other; `bank_dim` the dimension that runs over the banks of a
+    memory. Role, offset, copies and pitch belong to allocations alone, `layout` to tensors of the user: where the
+    elements lie that their caller knows by logical coordinates.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Refinement(Printable):
     tags: Tags = Tags()
     role: Role | None = None
     copies: int = 1
+    pitch: int | None = None
     layout: PhysicalLayout | None = None
 
     @staticmethod
@@ -176,6 +178,8 @@ class Refinement(Printable):
             words.append(("placed", None))
         if self.copies > 1:
             words.append(("buffers", self.copies))
+        if self.pitch is not None:
+            words.append(("pitch", self.pitch))
         return Tags.from_pairs([*self.tags.entries, *words]) if words else self.tags
 
     def with_words(self, words: Tags) -> Refinement:
@@ -190,14 +194,15 @@ class Refinement(Printable):
                 f"'{self.name}' is {' and '.join(f'#{r.value}' for r in roles)}: a tensor has one role"
             )
         offset = self.offset or 0 if "placed" in words else self.offset or None
-        copies = words.get("buffers") or 1
-        assert isinstance(copies, int)
+        copies, pitch = words.get("buffers") or 1, words.get("pitch")
+        assert isinstance(copies, int) and (pitch is None or isinstance(pitch, int))
         return replace(
             self,
             tags=words.remove(*REFINEMENT_WORDS),
             role=roles[0] if roles else None,
             offset=offset,
             copies=copies,
+            pitch=pitch,
         )
 
     @property
@@ -242,6 +247,24 @@ class Refinement(Printable):
     def bytes(self) -> int:
         """Bytes from the first to the last element of the box, gaps included."""
         return self.span * self.dtype.bytes
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes that one copy takes in a unit of its memory: in one bank, where it has banks."""
+        if self.bank_dim is None:
+            return self.bytes
+        dims = tuple(dim for number, dim in enumerate(self.dims) if number != self.bank_dim)
+        return replace(self, dims=dims, bank_dim=None).bytes
+
+    @property
+    def copy_distance(self) -> int:
+        """Bytes from the begin of one copy to that of the next."""
+        return self.unit_bytes if self.pitch is None else self.pitch
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes from its address on that all its copies take in a unit of its memory."""
+        return self.copy_distance * self.copies
 
     def moved(self, by: Iterable[Affine | int]) -> Refinement:
         """The same box with its origin moved, by one distance in elements for each dimension."""

@@ -11,9 +11,9 @@ from stripe.ir.stage import STAGE_WORDS
 TagValue = bool | int | float | str
 
 BLOCK_WORDS = ("main", *STAGE_WORDS, "pipeline_depth")
-REFINEMENT_WORDS = ("user", "const", "tmp", "placed", "buffers")
+REFINEMENT_WORDS = ("user", "const", "tmp", "placed", "buffers", "pitch")
 INDEX_WORDS = ("spatial",)
-COUNT_WORDS = ("pipeline_depth", "buffers")
+COUNT_WORDS = ("pipeline_depth", "buffers", "pitch")
 FIELD_WORDS = frozenset((*BLOCK_WORDS, *REFINEMENT_WORDS, *INDEX_WORDS))
 """The words by which the text spells fields of blocks, refinements and indices as if they were tags; no tag may be
 such a word. Those of `COUNT_WORDS` have a number as their value, the others none."""

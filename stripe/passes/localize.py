@@ -141,6 +141,7 @@ def _local(buffer: Refinement, view: Refinement, child: Block) -> Refinement:
         location=view.location if buffer.location.names() else buffer.location,
         offset=None,  # address and copies were those of the whole buffer
         copies=1,
+        pitch=None,
     )
 
 

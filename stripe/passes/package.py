@@ -79,6 +79,7 @@ def package_block(block: Block, parent: Block, package_set: TagSet) -> Block:
                 role=None,
                 offset=None,
                 copies=1,
+                pitch=None,
                 tags=Tags(),
             )
         )

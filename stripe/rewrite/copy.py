@@ -180,7 +180,9 @@ def with_temporaries(entry: Block, refs: Sequence[Refinement]) -> Block:
 
 def main_view(ref: Refinement) -> Refinement:
     """The view of an allocation of the entry that main takes."""
-    return replace(ref, dir=Direction.INOUT, source=ref.name, tags=Tags(), role=None, offset=None, copies=1)
+    return replace(
+        ref, dir=Direction.INOUT, source=ref.name, tags=Tags(), role=None, offset=None, copies=1, pitch=None
+    )
 
 
 def beside(statement: Statement) -> Location:

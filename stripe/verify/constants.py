@@ -53,7 +53,7 @@ def with_constants_of(before: Program, after: Program) -> LogicalForm:
             continue
         logical = Refinement.alloc(ref.name, ref.dtype, layout.sizes, role=Role.CONSTANT)
         names[ref.name] = fresh(f"{ref.name}.physical", taken)
-        physical = replace(ref, name=names[ref.name], role=Role.TEMPORARY, offset=None, copies=1)
+        physical = replace(ref, name=names[ref.name], role=Role.TEMPORARY, offset=None, copies=1, pitch=None)
         refs += [logical, physical]
         indices = [Index(name, size) for name, size in zip(layout.map.names, layout.sizes, strict=True)]
         element = [Affine.var(name) for name in layout.map.names]

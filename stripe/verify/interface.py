@@ -69,7 +69,7 @@ class LogicalForm:
             user = Refinement.alloc(ref.name, ref.dtype, layout.sizes, role=Role.USER)
             names[ref.name] = fresh(f"{ref.name}.physical", taken)
             physical = replace(
-                ref, name=names[ref.name], role=Role.TEMPORARY, offset=None, copies=1, layout=None
+                ref, name=names[ref.name], role=Role.TEMPORARY, offset=None, copies=1, pitch=None, layout=None
             )
             refs += [user, physical]
             element = [Affine.var(name) for name in layout.map.names]
@@ -86,7 +86,7 @@ class LogicalForm:
             )
             if ref.name in owed:
                 wanted = owed[ref.name]
-                padded = replace(wanted, offset=None, copies=1, layout=None)
+                padded = replace(wanted, offset=None, copies=1, pitch=None, layout=None)
                 refs.append(padded)
                 after += _padded(replace(ref, layout=layout), physical, wanted, padded, promised=promised)
         statements = [retarget(statement, names) for statement in program.entry.statements]

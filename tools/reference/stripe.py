@@ -52,6 +52,11 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "number of instances that lie behind each other, for tiles in flight and for units that share a block",
         "memory_placement, schedule",
     ),
+    "allocation pitch": (
+        "`pitch`",
+        "bytes from one instance to the next, where that is more than an instance takes",
+        "memory_placement, schedule",
+    ),
     "block main": ("`is_main`", "the block of the program's body", "lowering"),
     "block located": ("`stage`", "its statements and buffers have locations", "—"),
     "block scheduled": (

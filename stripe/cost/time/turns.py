@@ -33,8 +33,8 @@ class _StageBuffer:
         one, two = self.ref, other.ref
         if (self.home, one.name) == (other.home, two.name) or one.offset is None or two.offset is None:
             return False
-        meets = one.offset < two.offset + two.bytes * two.copies
-        return meets and two.offset < one.offset + one.bytes * one.copies and self._shares_unit(other)
+        meets = one.offset < two.offset + two.reserved_bytes
+        return meets and two.offset < one.offset + one.reserved_bytes and self._shares_unit(other)
 
     def _shares_unit(self, other: _StageBuffer) -> bool:
         if self.location == other.location:
@@ -53,7 +53,12 @@ class _StageBuffer:
             return self.copies
         if not self.overlaps(other):
             return 0
-        alike = (one.offset, one.bytes, one.copies) == (two.offset, two.bytes, two.copies)
+        alike = (one.offset, one.bytes, one.copies, one.pitch) == (
+            two.offset,
+            two.bytes,
+            two.copies,
+            two.pitch,
+        )
         return self.copies if alike and self.home == other.home and self.copies else 1
 
 

@@ -250,6 +250,11 @@ def _check_alloc(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
         yield say(f"the allocation '{ref.name}' has an access other than 0", "write 0 for each dimension")
     if ref.offset is not None and (ref.offset < 0 or ref.offset % ref.dtype.bytes):
         yield say(f"'{ref.name}' lies at byte {ref.offset}", f"align it to {ref.dtype.bytes}")
+    if ref.pitch is not None and (ref.pitch < ref.unit_bytes or ref.pitch % ref.dtype.bytes):
+        yield say(
+            f"the copies of '{ref.name}' begin {ref.pitch} bytes apart, and each takes {ref.unit_bytes}",
+            f"#pitch is a multiple of {ref.dtype.bytes} that a copy fits into",
+        )
     extent = 1
     for dim in sorted((d for d in ref.dims if d.size > 1), key=lambda d: d.stride):
         if dim.stride < extent:
@@ -260,10 +265,11 @@ def _check_alloc(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
 
 def _check_view(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
     say = partial(scope.say, about=ref)
-    if ref.role is not None or ref.offset is not None or ref.copies != 1:
+    if ref.role is not None or ref.offset is not None or ref.copies != 1 or ref.pitch is not None:
         words = ", ".join(f"#{word}" for word in ref.words if word not in ref.tags)
         yield say(
-            f"the view '{ref.name}' has {words}", "allocations alone have a role, an address and copies"
+            f"the view '{ref.name}' has {words}",
+            "allocations alone have a role, an address, copies and a pitch",
         )
     source = scope.outer.get(ref.source)
     if source is None:

@@ -200,7 +200,7 @@ def _fields(kind: type[Any]) -> dict[str, Any]:
     hints = get_type_hints(kind)
     if kind is Refinement:
         hints["offset"] = int
-    spelled = {"role", "copies", "is_main", "stage", "pipeline_depth", "is_spatial", "stencil"}
+    spelled = {"role", "copies", "pitch", "is_main", "stage", "pipeline_depth", "is_spatial", "stencil"}
     return {f.name: hints[f.name] for f in dataclasses.fields(kind) if f.name not in spelled}
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import Field
 
+from stripe.hw.schema import MemUnit
 from stripe.ir import (
     Block,
     ConfigError,
@@ -82,7 +83,9 @@ class MemoryPlacement(Pass):
         ]
         pipelined = pipelined_blocks(entry)
         sharing = SideBySide.of(entry, members, context.hardware)
-        members = [sharing.instantiated(with_copies(live, pipelined)) for live in members]
+        members = [
+            self._spaced(sharing.instantiated(with_copies(live, pipelined)), memories) for live in members
+        ]
         intervals = index_intervals(entry)
         units = [unit_path(live.ref, intervals[live.path]) for live in members]
         paths = list(dict.fromkeys(units))
@@ -112,6 +115,18 @@ class MemoryPlacement(Pass):
             return result.at_stage(Stage.PLACED)
         return result
 
+    def _spaced(self, live: LiveRange, memories: Mapping[str, MemUnit]) -> LiveRange:
+        """The live range with copies as far apart that each is aligned; those of a buffer with an address stay."""
+        ref, alignment = live.ref, self._alignment(live, memories)
+        if ref.copies == 1 or ref.offset is not None or ref.copy_distance % alignment == 0:
+            return live
+        return replace(live, ref=replace(ref, pitch=-(-ref.copy_distance // alignment) * alignment))
+
+    def _alignment(self, live: LiveRange, memories: Mapping[str, MemUnit]) -> int:
+        """Bytes that addresses of a buffer are multiples of."""
+        memory = memories.get(live.ref.location.name)
+        return math.lcm(self.alignment, memory.alignment if memory else 1, live.ref.dtype.bytes)
+
     def _place(
         self,
         members: list[LiveRange],
@@ -123,9 +138,7 @@ class MemoryPlacement(Pass):
         memories = context.hardware.mem_units if context.hardware else {}
         items: list[Item] = []
         for live in members:
-            memory = memories.get(live.ref.location.name)
-            align = math.lcm(self.alignment, memory.alignment if memory else 1)
-            items.append(Item(live.bytes, math.lcm(align, live.ref.dtype.bytes)))
+            items.append(Item(live.bytes, self._alignment(live, memories)))
         fixed = {n: live.ref.offset for n, live in enumerate(members) if live.ref.offset is not None}
         # Buffers whose location has the same text in the same block are in one unit at each point.
         places: dict[tuple[object, ...], list[LiveRange]] = {}

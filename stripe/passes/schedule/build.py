@@ -46,7 +46,7 @@ def stream_operands(
         number = (*path, step.number)
         for scratch, place in step.scratch.items():
             entry = _placed(
-                entry, (*number, *scratch.path), scratch.name, place, scratch.buffers, scratch.copies
+                entry, (*number, *scratch.path), scratch.name, place, scratch.buffers, scratch.copies, banks
             )
         for name, place in step.streams.items():
             block = block_at(entry, number)
@@ -59,25 +59,29 @@ def stream_operands(
                         hint="a tile reads it before it writes it; tile another way or enlarge the memory",
                     )
                 context.applied(block, cached.summary)
-                entry = _placed(cached.entry, number, view, place, depth, depth)
+                entry = _placed(cached.entry, number, view, place, depth, depth, banks)
                 # Further views of the operand lie behind this one.
                 taken = banks.aligned(block_at(entry, number).ref(view).bytes) * depth
                 place = replace(place, address=place.address + taken)
     return entry
 
 
-def _placed(entry: Block, path: Path, name: str, place: BankRange, buffers: int, copies: int) -> Block:
+def _placed(
+    entry: Block, path: Path, name: str, place: BankRange, buffers: int, copies: int, banks: Banks
+) -> Block:
     """Gives the allocation `name` of the block at `path` its address; `copies` of it lie behind each other there,
     `buffers` of them for tiles in flight."""
+
+    def addressed(ref: Refinement) -> Refinement:
+        distance = banks.aligned(ref.bytes)
+        pitch = distance if copies > 1 and distance > ref.bytes else None
+        return replace(ref, offset=place.address, copies=copies, pitch=pitch)
 
     def put(block: Block) -> Block:
         block = move_buffers(block, {name: place.location})
         if buffers > 1:
             block = replace(block, pipeline_depth=buffers)
-        refs = (
-            replace(ref, offset=place.address, copies=copies) if ref.name == name else ref
-            for ref in block.refinements
-        )
+        refs = (addressed(ref) if ref.name == name else ref for ref in block.refinements)
         return replace(block, refinements=tuple(refs))
 
     return replace_at(entry, path, put)

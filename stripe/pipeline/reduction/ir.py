@@ -137,7 +137,7 @@ def plainer(program: Program) -> Iterator[Program]:
         return replace(block, refinements=tuple(map(change, block.refinements)))
 
     def no_tags(ref: Refinement) -> Refinement:
-        return replace(ref, tags=Tags(), offset=None, copies=1)
+        return replace(ref, tags=Tags(), offset=None, copies=1, pitch=None)
 
     changes: list[Callable[[Block], Block]] = [
         lambda b: replace(b, comments=()),

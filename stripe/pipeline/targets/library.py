@@ -153,7 +153,7 @@ def _without_addresses(block: Block, *, arena: bool) -> Block:
         if not ref.is_alloc:
             return ref
         location = Location.of(_ARENA) if arena and not ref.is_kept else Location()
-        return replace(ref, location=location, offset=None, copies=1, bank_dim=None)
+        return replace(ref, location=location, offset=None, copies=1, pitch=None, bank_dim=None)
 
     return replace(block, refinements=tuple(map(bare, block.refinements)))
 

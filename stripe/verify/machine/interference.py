@@ -42,7 +42,12 @@ class Placed:
     @cached_property
     def end(self) -> int:
         """The byte after the last copy, in each unit that the buffer takes."""
-        return self.begin + self.size * self.ref.copies
+        return self.begin + self.distance * self.ref.copies
+
+    @property
+    def distance(self) -> int:
+        """Bytes from one copy to the next."""
+        return self.ref.pitch or self.size
 
     @property
     def size(self) -> int:
@@ -136,14 +141,20 @@ class Interference:
         """Whether two buffers share bytes in copies that belong to two tiles in flight."""
         if first.begin >= second.end or second.begin >= first.end:
             return False
-        size, copies = first.size, first.ref.copies
-        alike = (first.path, first.size, copies) == (second.path, second.size, second.ref.copies)
+        distance, copies = first.distance, first.ref.copies
+        alike = (first.path, first.size, distance, copies) == (
+            second.path,
+            second.size,
+            second.distance,
+            second.ref.copies,
+        )
         if not alike or first.path != pipelined:
             return True
         depth = in_flight(self._nests[pipelined].block)
-        # copy n of the first shares bytes with copy n + apart of the second, where |shift - apart*size| < size
+        # copy n of the first shares bytes with copy n + apart of the second, where |shift - apart*distance| < size
         shift = first.begin - second.begin
-        apart = {-(-shift // size), shift // size}
+        near = {-(-shift // distance), shift // distance}
+        apart = [n for n in near if abs(shift - n * distance) < first.size]
         return (
             any(0 < min(n % copies, -n % copies) < depth for n in apart if abs(n) < copies) or copies < depth
         )

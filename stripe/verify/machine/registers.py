@@ -116,4 +116,4 @@ def _may_be_one(first: Place, second: Place) -> bool:
 
 def _lane_bytes(ref: Refinement) -> int:
     banks = 1 if ref.bank_dim is None else ref.dims[ref.bank_dim].size
-    return ref.bytes // banks * ref.copies
+    return (ref.pitch or ref.bytes // banks) * ref.copies

@@ -249,6 +249,13 @@ def _check_address(buffer: Placed, hardware: HardwareModel | None) -> Iterator[D
             f"'{buffer.ref.name}' lies at byte {buffer.begin}, and {name} has multiples of {memory.alignment}"
         )
         yield buffer.wrong(message, "align it")
+    elif memory is not None and buffer.ref.copies > 1 and buffer.distance % memory.alignment:
+        message = (
+            f"the copies of '{buffer.ref.name}' lie {buffer.distance} bytes apart, "
+            f"and {name} has multiples of {memory.alignment}"
+        )
+        apart = -(-buffer.distance // memory.alignment) * memory.alignment
+        yield buffer.wrong(message, f"write #pitch={apart}")
     if hardware is not None and memory is not None and memory.is_cache:
         explicit = [other for other, each in hardware.mem_units.items() if not each.is_cache]
         message = f"'{buffer.ref.name}' has an address in {name}, which is a cache"

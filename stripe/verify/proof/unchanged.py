@@ -58,7 +58,9 @@ def stripped(statement: Statement) -> Statement:
 
 
 def _stripped_ref(ref: Refinement) -> Refinement:
-    return replace(ref, location=Location(), offset=None, bank_dim=None, tags=Tags(), role=None, copies=1)
+    return replace(
+        ref, location=Location(), offset=None, bank_dim=None, tags=Tags(), role=None, copies=1, pitch=None
+    )
 
 
 def same_meaning(before: Program, after: Program) -> bool:
