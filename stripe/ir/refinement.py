@@ -114,10 +114,10 @@ class Refinement(Printable):
     of the block that holds the refinement; `dims` is the box that contains all that is touched through the view, with
     the strides of the allocation. `agg` says how stores that name this refinement merge. `offset` is the byte
     address of an allocation within its location, None before placement; `copies` is the number of instances that lie
-    behind each other from there on, for tiles in flight and for units that share a block, and `pitch` the bytes from one
-    to the next, None where each begins at the end of the other; `bank_dim` the dimension that runs over the banks of a
-    memory. Role, offset, copies and pitch belong to allocations alone, `layout` to tensors of the user: where the
-    elements lie that their caller knows by logical coordinates.
+    behind each other from there on, for tiles in flight and for units that share a block, and `pitch` the bytes from
+    one to the next, None where each begins at the end of the other; `bank_dim` the dimension that runs over the banks
+    of a memory. Role, offset, copies and pitch belong to allocations alone, `layout` to tensors of the user: where
+    the elements lie that their caller knows by logical coordinates.
     """
 
     name: str
