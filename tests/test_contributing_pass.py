@@ -78,13 +78,24 @@ def test_the_files_say_what_to_fill_in(copy: Path) -> None:
         assert "Fill in" in (copy / path).read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["", "Merge", "thread", "../x"])
-def test_other_names_are_refused(copy: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["", "Merge", "thread", "../x", "fuse", "place", "stencil", "locate", "base", "registry", "proof"],
+)
+def test_other_names_are_refused_before_anything_is_written(copy: Path, name: str) -> None:
+    before = _texts(copy)
     done = subprocess.run(
         [sys.executable, "tools/new_pass.py", name], cwd=copy, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 2
-    assert done.stderr.startswith(("usage: make new-pass", "error: there is a pass"))
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(("usage: make new-pass", "error: there is a", "error: there are"))
+    assert _texts(copy) == before
+
+
+def _texts(copy: Path) -> dict[Path, str]:
+    """The files that a new pass is written to, and the modules beside it."""
+    found = [*(copy / "stripe/passes").rglob("*.py"), *(copy / "tests/golden").rglob("*.tile")]
+    return {path: path.read_text("utf-8") for path in found}
 
 
 def test_the_page_shows_the_files_as_they_are_written(copy: Path) -> None:

@@ -81,18 +81,19 @@ def main(arguments: list[str]) -> int:
     registry = ROOT / "stripe" / "passes" / "registry.py"
     text = registry.read_text("utf-8")
     entries = re.findall(r'^    "(\w+)": "[\w.]+:\w+",\n', text, re.MULTILINE)
-    if name in entries:
-        sys.stderr.write(f"error: there is a pass '{name}' already\n")
+    golden = ROOT / "tests" / "golden" / name / f"{name}.tile"
+    code = ROOT / "stripe" / "passes" / f"{name}.py"
+    taken = _taken(name, entries, text, code, golden)
+    if taken is not None:
+        sys.stderr.write(f"error: {taken}; take another name\n")
         return 2
     class_name = "".join(part.capitalize() for part in name.split("_"))
     line = f'    "{name}": "{name}:{class_name}",\n'
     later = next((entry for entry in entries if entry > name), None)
     place = text.index(f'    "{later}": ') if later else text.index(f'    "{entries[-1]}": ')
     place = place if later else text.index("\n", place) + 1
-    golden = ROOT / "tests" / "golden" / name / f"{name}.tile"
     golden.parent.mkdir(parents=True)
     golden.write_text(GOLDEN.format(name=name), "utf-8")
-    code = ROOT / "stripe" / "passes" / f"{name}.py"
     code.write_text(PASS.format(name=name, class_name=class_name), "utf-8")
     registry.write_text(text[:place] + line + text[place:], "utf-8")
     page = ROOT / "docs" / "passes.md"
@@ -103,6 +104,21 @@ def main(arguments: list[str]) -> int:
     for path in (code, golden, registry, page):
         print(path.relative_to(ROOT))
     return 0
+
+
+def _taken(name: str, entries: list[str], registry: str, code: Path, golden: Path) -> str | None:
+    """Why no pass can have the name: passes, short names, modules of passes or golden tests have it."""
+    if name in entries:
+        return f"there is a pass '{name}' already"
+    short = dict(re.findall(r'^    "(\w+)": "(\w+)",\n', registry, re.MULTILINE))
+    if name in short:
+        return f"there is a short name '{name}' already, of the pass '{short[name]}'"
+    for path in (code, code.with_suffix("")):
+        if path.exists():
+            return f"there is a module {path.relative_to(ROOT)} already"
+    if golden.parent.exists():
+        return f"there are golden tests in {golden.parent.relative_to(ROOT)} already"
+    return None
 
 
 if __name__ == "__main__":
