@@ -264,7 +264,7 @@ def _check_address(buffer: Placed, hardware: HardwareModel | None) -> Iterator[D
 
 def _check_copies(buffer: Placed) -> Iterator[Diagnostic]:
     """A buffer that transfers fill or empty while other tiles are in flight has a copy for each tile."""
-    nest, depth = buffer.nest, buffer.nest.block.pipeline_depth or 1
+    nest, depth = buffer.nest, in_flight(buffer.nest.block)
     if buffer.ref.copies >= depth:
         return
     transfers = (inner.block for _, inner in nest.children() if is_transfer(inner))

@@ -63,7 +63,7 @@ class _Spread:
         block = buffer.nest.block
         inside = [inner.block for _, inner in buffer.nest.children() if is_transfer(inner)]
         moved = any(ref.source == buffer.ref.name for inner in inside for ref in inner.refinements)
-        return count_points(points.onto(names)) * ((block.pipeline_depth or 1) if moved else 1)
+        return count_points(points.onto(names)) * (in_flight(block) if moved else 1)
 
     def crowded(self, one: Placed, other: Placed) -> list[Affine]:
         """The units that may differ at two points which have the buffers in one unit of their memory: units that share
