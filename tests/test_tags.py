@@ -1,4 +1,4 @@
-"""Tags steer passes only: other tags on anything change neither results, nor memory, nor cost."""
+"""Tags steer passes: other tags on anything change no results, nor the cost on machines that count no vectors."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from stripe.passes.base import LOCATED
 from stripe.verify.machine.claims import check_claims
 
 WORDS = (
-    "cache", "cache_load", "cached", "contraction", "conv", "dot", "init", "kernel", "parallel", "stencil", "swap_in",
-    "thread", "transfer", "transpose", "unroll", "vector", "anything",
+    "cache", "cache_load", "cached", "contraction", "conv", "dot", "dot_tile", "init", "kernel", "parallel", "stencil",
+    "swap_in", "thread", "transfer", "transpose", "unroll", "vector", "anything",
 )  # fmt: skip
 VALUES = (None, None, -2, 0, 1, 3, 6, 8, 16, 24, 5000, True, 2.5, "x")
 """Values of tags; some of which a pass sets none."""

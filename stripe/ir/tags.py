@@ -1,4 +1,8 @@
-"""Tags: sets of words, some with a value, on anything. They steer passes and never change meaning, memory or cost."""
+"""Tags: sets of words, some with a value, on anything. They steer passes and never change meaning.
+
+Hints to emitted code (`vector`, `thread`, `unroll`, …; docs/stripe.md has all) do change its time, the memory of its
+threads, and what the simulator expects of vectors.
+"""
 
 from __future__ import annotations
 

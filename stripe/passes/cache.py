@@ -198,7 +198,7 @@ def _vector_dim(block: Block, name: str, readers: Iterable[Block]) -> int | None
     """
     ref = block.ref(name)
     for reader in readers:
-        if "dot" in reader.tags:  # its vectors run along the reduction
+        if "dot_tile" in reader.tags:  # its vectors run along the reduction
             continue
         views = [view for view in reader.refinements if view.source == name]
         for index in reversed(reader.iterated):

@@ -36,8 +36,8 @@ class ReorderIndexes(BlockPass):
       blocks together touch more than `cache_bytes`, and would be fetched from further away again and again.
     - `vector`: as `step`, but an index goes last that moves each output by one element and each input by one or none,
       and those that no output moves with go first: the results stay in registers, in vectors. Where no index is like
-      that, those that no output moves with go last: a register holds the sum. In a block with the tag `dot` they go
-      first, the one with the smallest steps behind the others: the results are straight code inside.
+      that, those that no output moves with go last: a register holds the sum. In a block with the tag `dot_tile` they
+      go first, the one with the smallest steps behind the others: the results are straight code inside.
 
     The points of a block have no order, so that the meaning stays.
     """
@@ -97,7 +97,7 @@ class ReorderIndexes(BlockPass):
             return ordered
         summed = [index for index in ordered if all(step(ref, index.name) == 0 for ref in block.outputs)]
         free = [index for index in ordered if index not in summed]
-        if "dot" in block.tags:
+        if "dot_tile" in block.tags:
             return [*summed, *free]
         inputs = [ref for ref in views if not ref.dir.writes]
         for lane in reversed(free):

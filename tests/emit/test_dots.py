@@ -15,7 +15,7 @@ from stripe.emit.c.dialect import FLAGS
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
-from stripe.ir import Program
+from stripe.ir import Program, print_program
 from tests.support.programs import load
 
 
@@ -98,6 +98,22 @@ def test_long_sums_and_other_factors_stay_as_they_are() -> None:
         .replace(", o]", "]")
     )
     assert "ST_FLIP" not in emit_c(through_the_list(depthwise))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "fp32"])
+def test_the_class_of_a_contraction_changes_no_code(dtype: str) -> None:
+    """`pattern` calls a product of vectors `dot`: what it computes, not a tile to write as straight code."""
+    text = f"function (A[N=6, K=64]: {dtype}, B[N, K]: {dtype}) -> (C) {{ C[n : N] = +(A[n, k] * B[n, k]); }}"
+    program = stripe.parse(
+        text.replace("C[n : N]", "C[n : N]: i32") if dtype == "i8" else text, language="tile"
+    )
+    classified = stripe.run_passes(program, ["pattern{reqs=[contraction]}"])
+    vectors = "vectorize{reqs=[contraction],only_tag=true,vector_bytes=32}"
+    assert "#dot " in print_program(classified)
+    for passes in ([], [vectors]):
+        codes = [emit_c(stripe.run_passes(p, passes) if passes else p) for p in (program, classified)]
+        first, second = ([line for line in code.splitlines() if "//" not in line] for code in codes)
+        assert first == second
 
 
 @pytest.mark.parametrize("name", ["registers", "two_stores", "other_scalars"])

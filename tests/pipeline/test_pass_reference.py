@@ -12,6 +12,7 @@ from stripe.cli.start import opt
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.describe import bounded_words, options_of
 from tools.reference.passes import groups, reference
+from tools.reference.tags import found
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "passes.md"
@@ -19,9 +20,9 @@ NAMES = sorted(BUILTIN)
 
 
 def _section(name: str) -> str:
-    found = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert found is not None, f"docs/passes.md has no section {name}; run make docs"
-    return found[1]
+    section = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert section is not None, f"docs/passes.md has no section {name}; run make docs"
+    return section[1]
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -29,9 +30,17 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_pass_stands_in_one_group() -> None:
-    found = groups()
-    assert "Others" not in found, f"give {found['Others']} a group, {NAMES[0]} shows how"
-    assert sorted(name for names in found.values() for name in names) == NAMES
+    by_group = groups()
+    assert "Others" not in by_group, f"give {by_group['Others']} a group, {NAMES[0]} shows how"
+    assert sorted(name for names in by_group.values() for name in names) == NAMES
+
+
+def test_each_tag_that_code_asks_for_stands_in_the_manual() -> None:
+    language = (ROOT / "docs" / "stripe.md").read_text("utf-8")
+    for word, modules in found()[1].items():
+        assert f"`#{word}`" in language + PAGE.read_text("utf-8"), word
+        if any(module.startswith("emit/") for module in modules):
+            assert f"`#{word}" in language.split("## Tags")[1], f"the hint {word}"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -37,7 +37,8 @@ _TAGS = """\
 
 Options with names such as `outer_set` and `fused_set` give the tags that a list chooses; their defaults stand here
 with the option. All other tags here are fixed. Passes select blocks by any tag (`reqs`); the last column names the code
-that asks for a tag by itself. [Stripe](stripe.md#tags-that-lowering-sets) has the tags of lowering.
+that asks for a tag by itself. Hints that no pass gives by itself are set by such options of a list, or by hand.
+[Stripe](stripe.md#tags-that-lowering-sets) has the tags of lowering.
 """
 
 

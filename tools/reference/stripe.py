@@ -81,6 +81,7 @@ LOWERED: tuple[tuple[str, str], ...] = (
     ("agg_op_NAME", "its aggregation: `add`, `mul`, `min`, `max`, `assign`"),
     ("comb_op_NAME", "its combination: `add`, `mul`, `eq`, `cond`"),
     ("agg_op_NAME_no_comb_op", "a contraction of one operand"),
+    ("widening", "a sum of products of integers, each of a quarter of the bits of the sum or fewer"),
     ("init", "fills the elements that a contraction leaves untouched"),
     ("eltwise", "an element-wise operation"),
     ("eltwise_NAME", "its operation, an intrinsic, or `index`"),
@@ -94,8 +95,8 @@ LOWERED: tuple[tuple[str, str], ...] = (
 """Tags of blocks; NAME stands for the name of an operation."""
 
 _SAMPLE = """
-function (X[N=4, M=6]: fp32, Y[N, M]: fp32, V[N]: i32, S[P=3, Q=2048]: u32)
-  -> (A, B, C, D, E, F, G, H, J, L, O, R, T, W) {
+function (X[N=4, M=6]: fp32, Y[N, M]: fp32, V[N]: i32, U[N]: i8, S[P=3, Q=2048]: u32)
+  -> (A, B, C, D, E, F, G, H, J, K, L, O, R, T, W) {
   A[n : N] = +(X[n, m]);
   B[n, k : N, N] = *(X[n, m] * Y[k, m]);
   C[n, k : N, N] = >(X[n, m] + Y[k, m]);
@@ -105,6 +106,7 @@ function (X[N=4, M=6]: fp32, Y[N, M]: fp32, V[N]: i32, S[P=3, Q=2048]: u32)
   G = X + Y;
   H = index(X, 0);
   J = gather(X, V);
+  K[n : N]: i32 = +(U[n] * U[n]);
   L = scatter(X, V, Y);
   Z = prng_step(S, N);
   O = prng_value(Z);

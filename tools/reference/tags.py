@@ -10,6 +10,7 @@ from typing import TypeGuard
 from stripe.passes.registry import BUILTIN, find_pass
 from tools.reference.markdown import table
 from tools.reference.modules import nodes, part_of, parts
+from tools.reference.stripe import lowered_tags
 
 _SETTERS = ("add", "set", "of")
 _READERS = ("has_all", "has_any", "get")
@@ -113,13 +114,13 @@ def by_passes() -> dict[str, list[str]]:
 
 
 def tag_table() -> str:
-    """Tags that passes set, their setters and those who ask for them."""
+    """Tags that passes set, or that code asks for and pass lists set; the tags of lowering stand elsewhere."""
     setters, readers = found()
     options = by_passes()
+    passes = {w for w in setters if any((part_of(m) or "lowering") != "lowering" for m in setters[w])}
     rows = [
-        (f"`#{word}`", ", ".join([*options.get(word, []), *parts(iter(sorted(setters[word])))]),
+        (f"`#{word}`", ", ".join([*options.get(word, []), *parts(iter(sorted(setters[word])))]) or "pass lists",
          ", ".join(parts(iter(sorted(readers[word])))) or "pass lists")
-        for word in sorted({*setters, *options})
-        if word in options or any((part_of(module) or "lowering") != "lowering" for module in setters[word])
+        for word in sorted({*passes, *options, *(readers.keys() - setters.keys() - lowered_tags())})
     ]  # fmt: skip
     return table(("tag", "set by", "asked for by"), rows)

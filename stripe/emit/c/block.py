@@ -23,6 +23,7 @@ from stripe.emit.loops.contraction import fuses, negates
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, carries_sums, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
+from stripe.emit.loops.tiles import DotTile
 from stripe.ir import Block, Refinement, Special
 
 _DEEPEST = 24
@@ -174,7 +175,7 @@ class BlockEmitter:
 
     def _nested(self, plan: BlockPlan, first: int, writer: Writer, depth: int) -> None:
         """The loops from number `first` in, and the statements at a point."""
-        kind = DotWriter if "dot" in plan.block.tags else TileWriter
+        kind = DotWriter if isinstance(plan.tile, DotTile) else TileWriter
         tile = kind(plan, plan.tile, writer) if plan.tile else None
         if carries_sums(plan) and kind is not DotWriter:
             writer.function.carries = True

@@ -89,6 +89,11 @@ class VectorTile:
         return step(area.origin, self.var) == 1
 
 
+@dataclass(frozen=True, slots=True)
+class DotTile(VectorTile):
+    """A tile of sums of products of bytes: each point is one element, along whose sum the vectors run."""
+
+
 def products(block: Block) -> dict[str, tuple[str, str]]:
     """The products that a sum by aggregation alone uses, with their factors: each may be rounded together with it."""
     uses = [name for statement in block.statements for name in scalars_used(statement)]
@@ -143,7 +148,7 @@ def lanes_of(lanes: object) -> int:
 
 def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
     """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it."""
-    if "dot" in block.tags:
+    if "dot_tile" in block.tags:
         return _find_dots(block, scope, nest, parallel)
     lanes, loops = lanes_of(block.tags.get("vector")), nest.loops
     if lanes < 2 or not loops or not loops[-1].is_plain:
@@ -170,7 +175,7 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
     return replace(tile, accumulators=accumulators)
 
 
-def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
+def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> DotTile | None:
     """The tile of sums of products, straight code for all results inside the loops that sum: compilers make vectors of
     the innermost of these, and instructions that sum products along them.
     """
@@ -194,7 +199,7 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Ve
         return None
     tile = _unrolled(loops, level, 1, whole=True)
     accumulators = _accumulators(block, scope, nest, tile, parallel)
-    return replace(tile, accumulators=accumulators) if accumulators else None
+    return DotTile(level, tile.var, tile.points, accumulators=accumulators) if accumulators else None
 
 
 def interval(loop: ForLoop) -> tuple[int, int]:
