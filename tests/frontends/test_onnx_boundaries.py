@@ -408,20 +408,26 @@ def test_loops_without_end_are_refused_at_once() -> None:
     assert "take more than 20000 rounds" in text
 
 
-def test_functions_that_call_each_other_twice_are_counted_before_they_are_inlined() -> None:
+@pytest.mark.parametrize("overloaded", [False, True])
+def test_functions_that_call_each_other_twice_are_counted_before_they_are_inlined(overloaded: bool) -> None:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
-    functions = [
-        helper.make_function(
-            "own", f"F{level}", ["a"], ["c"],
-            [helper.make_node(name, ["a"], ["b"], domain=domain), helper.make_node(name, ["b"], ["c"], domain=domain)],
-            opsets,
+
+    def names(level: int) -> dict[str, str]:
+        if level < 0:
+            return {"op_type": "Relu"}
+        key = {"op_type": "F", "overload": f"v{level}"} if overloaded else {"op_type": f"F{level}"}
+        return {**key, "domain": "own"}
+
+    def function(level: int) -> onnx.FunctionProto:
+        callee, own = names(level - 1), names(level)
+        nodes = [helper.make_node(inputs=[a], outputs=[b], **callee) for a, b in ("ab", "bc")]
+        return helper.make_function(
+            "own", own["op_type"], ["a"], ["c"], nodes, opsets, overload=own.get("overload")
         )
-        for level in range(24)
-        for name, domain in [(f"F{level - 1}", "own") if level else ("Relu", "")]
-    ]  # fmt: skip
-    model = network([helper.make_node("F23", ["x"], ["y"], domain="own")], {"x": floats(2)})
+
+    model = network([helper.make_node(inputs=["x"], outputs=["y"], **names(23))], {"x": floats(2)})
     model.opset_import.append(opsets[1])
-    model.functions.extend(functions)
+    model.functions.extend(map(function, range(24)))
     with pytest.raises(StripeError, match="make up 16777216 nodes"):
         parse_model(model.SerializeToString(), "m.onnx")
 

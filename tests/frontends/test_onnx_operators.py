@@ -288,6 +288,38 @@ def test_overloads_of_a_function_have_defaults_of_their_own() -> None:
     assert [result.tolist() for result in found] == [[-8 * slope, 8] for slope in slopes.values()]
 
 
+@pytest.mark.parametrize("taken", [False, True])
+def test_an_overload_that_calls_another_is_no_circle(taken: bool) -> None:
+    """`F:v` hands its attribute `beta`, which is not given, on to `F` as `alpha`, whose default is 0.5; a function
+    called `F_v` is another.
+    """
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+
+    def handed_on(op: str, domain: str, attribute: str) -> onnx.NodeProto:
+        node = helper.make_node(op, ["a"], ["b"], domain=domain)
+        handed = node.attribute.add()
+        handed.name, handed.ref_attr_name, handed.type = "alpha", attribute, onnx.AttributeProto.FLOAT
+        return node
+
+    def function(name: str, node: onnx.NodeProto, **rest: Any) -> onnx.FunctionProto:
+        return helper.make_function("own", name, ["a"], ["b"], [node], opsets, **rest)
+
+    default = [helper.make_attribute("alpha", 0.5)]
+    functions = [
+        function("F", handed_on("LeakyRelu", "", "alpha"), attribute_protos=default),
+        function("F", handed_on("F", "own", "beta"), attributes=["beta"], overload="v"),
+    ]
+    if taken:
+        functions.append(function("F_v", helper.make_node("Neg", ["a"], ["b"])))
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    call = helper.make_node("F", ["x"], ["y"], domain="own", overload="v")
+    model = helper.make_model(
+        helper.make_graph([call], "g", [x], [y]), opset_imports=opsets, functions=functions, ir_version=10
+    )
+    (found,) = backend.run_model(model, [np.array([-8, 8], np.float32)], "CPU:1")
+    assert found.tolist() == [-4, 8]
+
+
 def test_results_of_16_bits_are_rounded_once() -> None:
     """The sum of a softmax, and a convolution before its bias, are no numbers of fp16."""
 

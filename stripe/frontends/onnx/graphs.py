@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
 SIZING = frozenset(("scales", "roi"))
 """Formal inputs of floats on which sizes depend."""
@@ -89,23 +89,3 @@ def shaping_constants(graph: GraphProto, outside: Iterable[str] = ()) -> set[str
         for inner in inner_graphs(node):
             found |= shaping_constants(inner, {*known, *(info.name for info in inner.input)})
     return found
-
-
-def inlined_nodes(model: ModelProto) -> int:
-    """The nodes of a model whose functions stand in the place of their calls; a function that calls itself counts as
-    one.
-    """
-    functions = {(each.domain, each.name): each for each in model.functions}
-    counts: dict[tuple[str, str], int] = {}
-
-    def counted(nodes: Iterable[NodeProto]) -> int:
-        total = 0
-        for node in nodes:
-            key = (node.domain, node.op_type)
-            if key in functions and key not in counts:
-                counts[key] = 1  # while it is counted
-                counts[key] = counted(functions[key].node)
-            total += counts.get(key, 1) + sum(counted(inner.node) for inner in inner_graphs(node))
-        return total
-
-    return counted(model.graph.node)

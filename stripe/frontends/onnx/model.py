@@ -15,11 +15,9 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
-from onnx.inliner import inline_selected_functions
 
+from stripe.frontends.onnx.functions import inlined
 from stripe.frontends.onnx.graphs import (
-    all_nodes,
-    inlined_nodes,
     inner_graphs,
     location,
     names_used,
@@ -29,9 +27,6 @@ from stripe.frontends.onnx.graphs import (
 )
 from stripe.frontends.onnx.values import Array, TensorType, TensorValue, constant, element_name
 from stripe.ir.errors import ConfigError, StripeError, did_you_mean
-
-MAX_NODES = 1_000_000
-"""Nodes that the functions of a model may be inlined into."""
 
 
 def parse_model(data: bytes, path: str) -> ModelProto:
@@ -51,39 +46,8 @@ def parse_model(data: bytes, path: str) -> ModelProto:
             reason = f"opset {item.version} is unknown: the onnx package knows 1 to {newest}"
             raise StripeError(reason, path=path, hint="export the network with another opset, or update onnx")
     if model.functions:
-        if (count := inlined_nodes(model)) > MAX_NODES:
-            reason = f"its functions make up {count} nodes, and {MAX_NODES} are the most"
-            raise StripeError(reason, path=path, hint="let functions call each other less often")
-        model = _inlined(model, path)
+        model = inlined(model, path)
     check_graph(model.graph, path)
-    return model
-
-
-def _inlined(model: ModelProto, path: str) -> ModelProto:
-    """The model with the nodes of its functions in the place of their calls. onnx drops an attribute that a call does
-    not give, where its function may have a default: calls get these first, and functions go from the outermost in, for
-    what one hands on may not be given either.
-    """
-    while model.functions:
-        bodies = (model.graph.node, *(each.node for each in model.functions))
-        calls = [node for body in bodies for node in all_nodes(body)]
-        defaults = {(each.domain, each.name, each.overload): each.attribute_proto for each in model.functions}
-        for node in calls:
-            given = {attribute.name for attribute in node.attribute}
-            known = defaults.get((node.domain, node.op_type, node.overload), ())
-            node.attribute.extend(each for each in known if each.name not in given)
-        names = {(each.domain, each.name) for each in model.functions}
-        inside = {(node.domain, node.op_type) for each in model.functions for node in all_nodes(each.node)}
-        chosen = (
-            names - inside or names
-        )  # all at once, where functions call one another in a circle: it is refused
-        try:
-            model = inline_selected_functions(model, sorted(chosen))
-        except Exception as error:  # noqa: BLE001 - of the C++ core
-            raise _broken(f"its functions cannot be inlined: {' '.join(str(error).split())}", path) from None
-        kept = [each for each in model.functions if (each.domain, each.name) not in chosen]
-        del model.functions[:]
-        model.functions.extend(kept)
     return model
 
 
