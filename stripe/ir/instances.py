@@ -9,6 +9,7 @@ from math import gcd, prod
 
 from stripe.ir.affine import Affine
 from stripe.ir.block import Block
+from stripe.ir.location import Location
 from stripe.ir.nest import Nest
 from stripe.ir.refinement import Refinement
 
@@ -28,11 +29,11 @@ def unit_numbers(nest: Nest) -> frozenset[Affine]:
     return frozenset(affine for affine in found if affine.names())
 
 
-def instances(nest: Nest, ref: Refinement) -> int:
-    """The most instances at one time of an allocation of the innermost block, in one unit of its memory. A location
-    without a number may be one unit for all."""
-    devices = ref.location.subs(nest.local).devices if ref.bank_dim is None else ()
-    own = [unit for device in devices for unit in device.units]
+def instances(nest: Nest, ref: Refinement | None = None) -> int:
+    """The most instances at one time of an allocation of the innermost block, in one unit of its memory, or of any
+    allocation there, where all have the same unit. A location without a number may be one unit for all."""
+    location = Location() if ref is None or ref.bank_dim is not None else ref.location.subs(nest.local)
+    own = [unit for device in location.devices for unit in device.units]
     crowded = [
         number
         for number in unit_numbers(nest)

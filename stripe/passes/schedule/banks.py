@@ -37,7 +37,8 @@ class BankRange:
 @dataclass(slots=True)
 class Banks:
     """Banks of equal size. Ranges that were given back lately are taken again only where nothing else is free, the
-    oldest first: the new owner of a range has to wait for the old one.
+    oldest first: the new owner of a range has to wait for the old one. Ranges of several `users` at work at one time
+    are not taken again: one user may need them while another one is far ahead.
     """
 
     memory: str
@@ -45,6 +46,7 @@ class Banks:
     bytes: int
     alignment: int
     first: int = 0
+    users: int = 1
     taken: list[BankRange] = field(default_factory=list[BankRange])
     recent: list[BankRange] = field(default_factory=list[BankRange])
 
@@ -54,6 +56,10 @@ class Banks:
     def aligned(self, size: int) -> int:
         """`size` rounded up to the alignment."""
         return -(-size // self.alignment) * self.alignment
+
+    def reserved(self, size: int) -> int:
+        """The bytes of a buffer of `size`: one for each of the users, each aligned."""
+        return self.aligned(size) * self.users if self.users > 1 else size
 
     def allocate(self, size: int, banks: Sequence[int]) -> BankRange | None:
         """A free range in one of `banks`, the emptiest first; None when none is large enough."""
@@ -81,6 +87,8 @@ class Banks:
         return best[1] if best is not None else None
 
     def release(self, range_: BankRange) -> None:
+        if self.users > 1:
+            return
         self.taken.remove(range_)
         self.recent = [*self.recent, range_][-WINDOWS[0] :]
 

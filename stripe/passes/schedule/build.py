@@ -21,7 +21,7 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext
 from stripe.passes.schedule.banks import BankRange, Banks
-from stripe.passes.schedule.plan import Execute, NearCopy, ScheduleStep, SwapIn
+from stripe.passes.schedule.plan import Execute, NearCopy, ResidencyPlanner, ScheduleStep, SwapIn
 from stripe.passes.schedule.written import WrittenElements
 from stripe.rewrite.cached import CacheOptions, cache_view, transfer_block
 from stripe.rewrite.locate import move_buffers, placed_as
@@ -31,19 +31,19 @@ from stripe.rewrite.refusal import Refusal
 def stream_operands(
     entry: Block,
     path: Path,
-    steps: Sequence[ScheduleStep],
+    planner: ResidencyPlanner,
     turns: Iterator[Location],
-    banks: Banks,
-    depth: int,
     context: PassContext,
 ) -> Block:
     """Copies the streamed operands of each statement of the block at `path` tile by tile, inside the statement, on
-    units by `turns` and with `depth` buffers, and gives its scratch buffers their addresses.
+    units by `turns` and through the buffers of the plan, and gives its scratch buffers their addresses.
     """
-    for step in steps:
+    banks, depth = planner.banks, planner.depth
+    for step in planner.steps:
         if not isinstance(step, Execute):
             continue
         number = (*path, step.number)
+        copies = depth * planner.needs[step.number].instances
         for scratch, place in step.scratch.items():
             entry = _placed(
                 entry, (*number, *scratch.path), scratch.name, place, scratch.buffers, scratch.copies, banks
@@ -59,9 +59,9 @@ def stream_operands(
                         hint="a tile reads it before it writes it; tile another way or enlarge the memory",
                     )
                 context.applied(block, cached.summary)
-                entry = _placed(cached.entry, number, view, place, depth, depth, banks)
+                entry = _placed(cached.entry, number, view, place, depth, copies, banks)
                 # Further views of the operand lie behind this one.
-                taken = banks.aligned(block_at(entry, number).ref(view).bytes) * depth
+                taken = banks.aligned(block_at(entry, number).ref(view).bytes) * copies
                 place = replace(place, address=place.address + taken)
     return entry
 
@@ -72,43 +72,47 @@ def _placed(
     """Gives the allocation `name` of the block at `path` its address; `copies` of it lie behind each other there,
     `buffers` of them for tiles in flight."""
 
-    def addressed(ref: Refinement) -> Refinement:
-        distance = banks.aligned(ref.bytes)
-        pitch = distance if copies > 1 and distance > ref.bytes else None
-        return replace(ref, offset=place.address, copies=copies, pitch=pitch)
-
     def put(block: Block) -> Block:
         block = move_buffers(block, {name: place.location})
         if buffers > 1:
             block = replace(block, pipeline_depth=buffers)
-        refs = (addressed(ref) if ref.name == name else ref for ref in block.refinements)
+        refs = (
+            _addressed(ref, place, copies, banks) if ref.name == name else ref for ref in block.refinements
+        )
         return replace(block, refinements=tuple(refs))
 
     return replace_at(entry, path, put)
 
 
+def _addressed(ref: Refinement, place: BankRange, copies: int, banks: Banks) -> Refinement:
+    """The allocation with its address, and copies of which each is aligned."""
+    distance = banks.aligned(ref.bytes)
+    pitch = distance if copies > 1 and distance > ref.bytes else None
+    return replace(ref, offset=place.address, copies=copies, pitch=pitch)
+
+
 def build_statements(
     nest: Nest,
-    steps: Sequence[ScheduleStep],
-    copies: Sequence[NearCopy],
+    planner: ResidencyPlanner,
     turns: Iterator[Location],
     written: WrittenElements,
 ) -> tuple[Block, list[ScheduleStep]]:
-    """The innermost block of `nest` with the copies allocated and the steps as its statements, in their order, without
-    dependences; and the step of each statement: a swap of several pieces takes several statements. Swaps move elements
-    that are `written`. Raises ConfigError where statements read others.
+    """The innermost block of `nest` with the copies allocated and the planned steps as its statements, in their order,
+    without dependences; and the step of each statement: a swap of several pieces takes several statements. Swaps move
+    elements that are `written`. Raises ConfigError where statements read others.
     """
     block = nest.block
     allocs: dict[NearCopy, Refinement] = {}
-    for copy in copies:
+    for copy in planner.copies:
         far, place = block.ref(copy.buffer), copy.place
         near = Refinement.alloc(copy.name, far.dtype, far.sizes, location=place.location)
-        allocs[copy] = replace(near, offset=place.address, tags=Tags.of("cached"))
+        near = replace(near, tags=Tags.of("cached"))
+        allocs[copy] = _addressed(near, place, planner.banks.users, planner.banks)
     statements: list[Statement] = []
     origins: list[ScheduleStep] = []
     done = -1
-    stays: dict[NearCopy, list[int]] = {copy: [] for copy in copies}
-    for step in steps:
+    stays: dict[NearCopy, list[int]] = {copy: [] for copy in planner.copies}
+    for step in planner.steps:
         if isinstance(step, Execute):
             done = step.number
             for copy in step.copies.values():

@@ -251,10 +251,12 @@ class ResidencyPlanner:
         """Places for the whole copies, for the buffers of the streams and for scratch, the largest first."""
         places = _Assigned()
         need = self.needs[number]
-        tiles = [(op, sum(map(banks.aligned, op.views)) * self.depth) for op in streamed]
+        copied = [(op, banks.reserved(op.bytes)) for op in whole]
+        copies = self.depth * need.instances
+        tiles = [(op, sum(map(banks.aligned, op.views)) * copies) for op in streamed]
         both = need.banks.of(reads=True, writes=True)
         wanted: list[tuple[int, str, Scratch | dict[str, BankRange], tuple[int, ...]]] = [
-            *((op.bytes, op.name, places.whole, self._banks_of(op, number)) for op in whole),
+            *((size, op.name, places.whole, self._banks_of(op, number)) for op, size in copied),
             *((size, op.name, places.streams, self._reached(op, number)) for op, size in tiles),
             *((scratch.bytes, scratch.name, scratch, both) for scratch in need.scratch),
         ]
@@ -302,7 +304,7 @@ class ResidencyPlanner:
                 cost += op.bytes  # for the next use
         for copy in evicted:
             if self._next_use(copy.buffer, number - 1) is not None:
-                cost += copy.place.bytes * (1 + copy.dirty)
+                cost += copy.place.bytes // self.banks.users * (1 + copy.dirty)
         return cost
 
     def _too_large(self, number: int) -> ConfigError:
@@ -312,10 +314,15 @@ class ResidencyPlanner:
         sizes = ", ".join(f"{op.name} {op.bytes}" for op in operands)
         tiles = sum(op.tile_bytes for op in operands) * self.depth
         own = sum(scratch.bytes for scratch in self.needs[number].scratch)
+        at_once = (
+            f"; {banks.users} units at work at one time have their own, beside those of the other statements"
+            if banks.users > 1
+            else ""
+        )
         return ConfigError(
             f"{title} does not fit into the near memory: {banks.count} banks of {banks.bytes} bytes; its operands take "
             f"{sizes} bytes whole, its tiles {tiles} bytes with {self.depth} buffers "
-            f"each, what it allocates itself {own}",
+            f"each, what it allocates itself {own}{at_once}",
             hint="tile it more finely (autotile with memory), or enlarge the memory",
         )
 

@@ -22,6 +22,7 @@ from stripe.ir import (
     Role,
     Stage,
     block_at,
+    instances,
     nest_at,
     replace_at,
     walk,
@@ -46,7 +47,14 @@ from stripe.passes.schedule.build import build_statements, stream_operands
 from stripe.passes.schedule.plan import Residency, ResidencyPlanner, SwapIn, SwapOut, signature
 from stripe.passes.schedule.routes import check_transfers, reachable
 from stripe.passes.schedule.time import list_scheduled
-from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
+from stripe.passes.schedule.uses import (
+    Needs,
+    is_tiled,
+    operands_of,
+    scratch_of,
+    stream_instances,
+    tiled_to_fit,
+)
 from stripe.passes.schedule.written import WrittenElements
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_interface
 
@@ -180,8 +188,8 @@ class Schedule(Pass):
         that a larger memory never makes a schedule slower. Nothing computes while operands of the first statement come
         and results of the last statement leave: where these are whole, streaming them alone is tried, too.
         """
-        block = block_at(entry, path)
-        written = WrittenElements(nest_at(entry, path))
+        nest = nest_at(entry, path)
+        block, written = nest.block, WrittenElements(nest)
         if (obstacle := written.obstacle()) is not None:
             return Refusal(obstacle)
         best: _Scheduled | None = None
@@ -201,12 +209,12 @@ class Schedule(Pass):
             remarks: list[Remark] = []
             quiet = replace(context, listener=remarks.append)
             try:
-                banks = self._banks(block, context.hardware)
-                tiled = self._tiled(block, banks, policies, least, quiet)
+                banks = self._banks(nest, context.hardware)
+                tiled = self._tiled(nest, banks, policies, least, quiet)
                 if (policies, tiled) in tried:
                     continue
                 tried.append((policies, tiled))
-                planner = self._planned(entry, tiled, banks, policies, written, machine)
+                planner = self._planned(nest.with_block(tiled), banks, policies, written, machine)
                 plan = tiled, [signature(step) for step in planner.steps]
                 if plan in tried:
                     continue
@@ -249,26 +257,27 @@ class Schedule(Pass):
 
     def _planned(
         self,
-        entry: Block,
-        block: Block,
+        nest: Nest,
         banks: Banks,
         policies: Sequence[Residency],
         written: WrittenElements,
         machine: Machine | None,
     ) -> ResidencyPlanner:
-        """The planner of `block` with all steps."""
-        depth, units = self.pipeline_depth, self._units(machine)
+        """The planner of the innermost block with all steps."""
+        block, depth, units = nest.block, self.pipeline_depth, self._units(machine)
+        inside = dict(nest.children())
         needs = [
             Needs(
                 operands_of(block, number),
-                scratch_of(statement, banks, depth),
+                scratch_of(inside[number], banks, depth) if number in inside else (),
                 reachable(statement, banks, units, machine and machine.graph),
-                is_tiled(statement, depth),
+                number in inside and is_tiled(inside[number], depth),
+                stream_instances(inside[number], depth) if number in inside else 1,
             )
             for number, statement in enumerate(block.statements)
         ]
         # Temporaries of the program do not outlive main.
-        inner = entry.refinements if block.is_main else ()
+        inner = nest.blocks[0].refinements if block.is_main else ()
         temporaries = {ref.name for ref in inner if ref.role is not Role.USER}
         outputs = frozenset(ref.name for ref in block.outputs if ref.source not in temporaries)
         fresh, unread = written.fresh, written.unread()
@@ -289,9 +298,8 @@ class Schedule(Pass):
         units = self._units(machine)
         turns = cycle(units)
         entry = replace_at(entry, path, lambda _: planner.block)
-        depth = self.pipeline_depth
-        entry = stream_operands(entry, path, planner.steps, turns, planner.banks, depth, context)
-        built, origins = build_statements(nest_at(entry, path), planner.steps, planner.copies, turns, written)
+        entry = stream_operands(entry, path, planner, turns, context)
+        built, origins = build_statements(nest_at(entry, path), planner, turns, written)
         block = with_directions(built)
         if machine is not None:
             check_transfers(block, units, machine.graph)
@@ -306,7 +314,7 @@ class Schedule(Pass):
             machine.model.unit(self.xfer_loc.name).count if machine is not None else None
         )
 
-    def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
+    def _banks(self, nest: Nest, hardware: HardwareModel | None) -> Banks:
         unit = hardware.mem_units.get(self.mem_loc.name) if hardware is not None else None
         size = int(self.mem_KiB * 1024) or (unit.size if unit is not None else 0)
         first = self.mem_loc.each(1)[0].devices[-1].units[0].offset
@@ -322,25 +330,26 @@ class Schedule(Pass):
                 f"{unit.size}",
                 hint="lower num_banks or mem_KiB",
             )
-        widths = (ref.dtype.bytes for ref in block.refinements)
+        widths = (ref.dtype.bytes for ref in nest.block.refinements)
         alignment = math.lcm(self.alignment, unit.alignment if unit else 1, *widths)
-        return Banks(self.mem_loc.name, count, size, alignment, first)
+        return Banks(self.mem_loc.name, count, size, alignment, first, instances(nest))
 
     def _tiled(
-        self, block: Block, banks: Banks, policies: Sequence[Residency], least: int, context: PassContext
+        self, nest: Nest, banks: Banks, policies: Sequence[Residency], least: int, context: PassContext
     ) -> Block:
         """Tiles each statement whose operands cannot all be resident and that is not tiled yet; all statements where
         operands are to be streamed."""
+        block = nest.block
         statements = list(block.statements)
         for number, statement in enumerate(block.statements):
-            sizes = [operand.bytes for operand in operands_of(block, number)]
+            sizes = [banks.reserved(operand.bytes) for operand in operands_of(block, number)]
             whole = sum(map(banks.aligned, sizes))
             if not isinstance(statement, Block) or any(True for _ in statement.blocks):
                 continue
             fits = whole <= banks.capacity and max(sizes, default=0) <= banks.bytes
             if fits and policies[number] is not Residency.STREAM:
                 continue
-            tiled = tiled_to_fit(statement, banks, self.pipeline_depth, least)
+            tiled = tiled_to_fit(statement, banks, self.pipeline_depth * banks.users, least)
             if tiled is not None:
                 remark = f"tiled into {tiled.points} tiles to stream: {whole} bytes, {banks.capacity} fit"
                 context.applied(statement, remark)

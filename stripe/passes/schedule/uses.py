@@ -8,11 +8,9 @@ from dataclasses import dataclass
 
 from stripe.ir import (
     Block,
-    Location,
     Nest,
     Path,
     Refinement,
-    Statement,
     instances,
     reads_of,
     unit_numbers,
@@ -63,12 +61,14 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The operands of a statement, its scratch buffers, the banks that it reaches, and whether its tiles can stream."""
+    """The operands of a statement, its scratch buffers, the banks that it reaches, whether its tiles can stream, and
+    the instances of each stream: one for each of the units that work at one time."""
 
     operands: tuple[OperandUse, ...]
     scratch: tuple[Scratch, ...]
     banks: ReachedBanks
     streamable: bool
+    instances: int
 
 
 def operands_of(block: Block, number: int) -> tuple[OperandUse, ...]:
@@ -86,21 +86,20 @@ def operands_of(block: Block, number: int) -> tuple[OperandUse, ...]:
     return tuple(result)
 
 
-def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch, ...]:
+def scratch_of(statement: Nest, banks: Banks, depth: int) -> tuple[Scratch, ...]:
     """The allocations of a statement in the memory of `banks` that have no address yet. A copy that a copy block fills,
     and what goes from one unit to another, is there `depth` times, so that the next tile can come during the work on a
     tile. Units that share a block have an instance each, in the one bank that the schedule chooses for all of them."""
-    if not isinstance(statement, Block):
-        return ()
     found: list[Scratch] = []
-    for nest in Nest.root(statement, ()).walk():
+    for nest in statement.walk():
         for ref in nest.block.allocs:
             if ref.location.name != banks.memory or ref.offset is not None:
                 continue
             moves = "cached" in ref.tags or _is_passed_on(ref, nest.block)
             buffers = depth if moves and nest.block.points > 1 else 1
-            copies = buffers * instances(nest, replace(ref, location=Location.of(banks.memory)))
-            found.append(Scratch(nest.path, ref.name, banks.aligned(ref.bytes) * copies, buffers, copies))
+            copies = buffers * instances(nest)
+            path = nest.path[len(statement.path) :]
+            found.append(Scratch(path, ref.name, banks.aligned(ref.bytes) * copies, buffers, copies))
     return tuple(found)
 
 
@@ -114,25 +113,30 @@ def _compact_bytes(ref: Refinement) -> int:
     return ref.elements * ref.dtype.bytes
 
 
-def is_tiled(statement: Statement, depth: int) -> bool:
+def is_tiled(statement: Nest, depth: int) -> bool:
     """Whether the statement is a block of tiles that can stream through `depth` buffers: it holds a block and moves
     views by its own indices. Through one buffer units with a tile each cannot."""
-    if not isinstance(statement, Block) or statement.points == 1 or not any(True for _ in statement.blocks):
+    if statement.block.points == 1 or not any(True for _ in statement.block.blocks):
         return False
-    return depth > 1 or not unit_numbers(Nest.root(statement))
+    return depth > 1 or all(number.names().isdisjoint(statement.own) for number in unit_numbers(statement))
 
 
-def tiled_to_fit(block: Block, banks: Banks, depth: int, least: int) -> Block | None:
-    """A block without blocks inside, in `least` or more tiles, where it has so many points, such that `depth` buffers
-    for each view of a tile fit into the empty banks; None when the views of single points do not fit. Halves, again and
-    again, the tile of the index that saves most; the first among equals."""
+def stream_instances(statement: Nest, depth: int) -> int:
+    """The instances of each stream through `depth` buffers of a block of tiles."""
+    return instances(statement.with_block(replace(statement.block, pipeline_depth=depth)))
+
+
+def tiled_to_fit(block: Block, banks: Banks, copies: int, least: int) -> Block | None:
+    """A block without blocks inside, in `least` or more tiles, where it has so many points, such that `copies` of each
+    view of a tile fit into the empty banks; None when the views of single points do not fit. Halves, again and again,
+    the tile of the index that saves most; the first among equals."""
     ranges = {index.name: index.range for index in block.iterated}
     sizes = ranges
     while True:
         tiles = math.prod(-(-ranges[name] // size) for name, size in sizes.items())
         if tiles > 1 and tiles >= min(least, block.points):
             trial = banks.copy()
-            wanted = sorted((banks.aligned(size) * depth for size in tile_bytes(block, sizes)), reverse=True)
+            wanted = sorted((banks.aligned(size) * copies for size in tile_bytes(block, sizes)), reverse=True)
             if all(trial.allocate(size, banks.numbers) is not None for size in wanted):
                 return tile_block(block, sizes, inner_set=["streamed_tile"])
         options = {name: sum(tile_bytes(block, _halved(sizes, name))) for name in sizes if sizes[name] > 1}
