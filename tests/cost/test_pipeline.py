@@ -78,8 +78,8 @@ def test_a_shared_transfer_unit_settles(load: int, compute: int, store: int, til
     found = pipeline_cycles(stages, tiles, depth)
     assert found.cycles == pytest.approx(max(s.end for s in slices))
     assert found.cycles >= tiles * max(load + store, compute)
-    by_unit = sorted((s.start, s.end) for s in slices if stages[s.stage].resource == "dma")
-    assert all(a[1] <= b[0] for a, b in pairwise(by_unit))
+    by_statement = sorted((s.start, s.end) for s in slices if stages[s.stage].resource == "dma")
+    assert all(a[1] <= b[0] for a, b in pairwise(by_statement))
 
 
 def test_a_million_tiles_take_no_longer_to_count() -> None:

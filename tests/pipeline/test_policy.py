@@ -15,11 +15,11 @@ from stripe.pipeline.checks import bounds, proof
 from stripe.verify import enumeration
 from stripe.verify.assumptions import Assumption
 from stripe.verify.policy import Policy
-from stripe.verify.program import Finding, Instance
 from stripe.verify.proof import judge as judging
 from stripe.verify.proof.acceptance import accept
 from stripe.verify.proof.running import JointRun
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
+from stripe.verify.soundness import Finding, Instance
 
 PADS = Path(__file__).parents[1] / "golden/layout/pads_under_assumptions.stripe"
 PRODUCT = "function (A[I=4, K=8]: fp32, B[K, J=4]: fp32) -> (C) { C[i, j : I, J] = +(A[i, k] * B[k, j]); }"
@@ -108,7 +108,7 @@ def _without_answer(question: str, patched: pytest.MonkeyPatch) -> None:
             patched.setattr(judging, "prove_equal", lambda *_, **__: UNKNOWN)
             patched.setattr(enumeration, "decide", lambda *_, **__: UNKNOWN)
         case "input":
-            patched.setattr(proof, "check_program", _undecided)
+            patched.setattr(proof, "check_soundness", _undecided)
         case "pads":
             patched.setattr(proof, "prove_pads", lambda _: UNKNOWN)
         case _:

@@ -10,8 +10,8 @@ import stripe
 from stripe.cli.start import opt
 from stripe.pipeline.checks import proof
 from stripe.verify.policy import Policy
-from stripe.verify.program import Finding, Instance
 from stripe.verify.proof.witness import Unknown
+from stripe.verify.soundness import Finding, Instance
 
 
 @pytest.mark.parametrize("part", ["the outputs", "pads of outputs"])
@@ -19,7 +19,7 @@ def test_what_is_undecided_is_told_or_fails(part: str, monkeypatch: pytest.Monke
     program = stripe.parse("function (A[N=4]) -> (B) { B = A + A; }")
     if part == "the outputs":
         finding = Finding("more than 5 isl operations", part, None, Instance((0,), "p"), unknown=True)
-        monkeypatch.setattr(proof, "check_program", lambda _: [finding])
+        monkeypatch.setattr(proof, "check_soundness", lambda _: [finding])
     else:
         monkeypatch.setattr(proof, "prove_pads", lambda _: Unknown("more than 5 isl operations"))
     lines: list[str] = []
@@ -36,7 +36,7 @@ def test_code_without_checks_needs_a_decided_input(
 ) -> None:
     """Where only the structure is verified, too: emitted C checks nothing."""
     finding = Finding("more than 5 isl operations", "the outputs", None, Instance((0,), "p"), unknown=True)
-    monkeypatch.setattr(proof, "check_program", lambda _: [finding])
+    monkeypatch.setattr(proof, "check_soundness", lambda _: [finding])
     path = tmp_path / "p.stripe"
     path.write_text(f"{stripe.parse('function (A[N=4]) -> (B) { B = A + A; }')}\n")
     words = [str(path), "--emit", "c", "-o", str(tmp_path / "p.c")]

@@ -23,9 +23,9 @@ from stripe.verify import enumeration
 from stripe.verify.enumerated_cells import InvalidProgram
 from stripe.verify.interface import moved_tensor
 from stripe.verify.policy import ANY
-from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal, prove_pads
 from stripe.verify.proof.witness import Different, Equal
+from stripe.verify.soundness import check_soundness
 from tests.support.programs import PROGRAMS, build, checked, load, source
 
 PACKED = source("verify/interface/packed")
@@ -180,7 +180,7 @@ def test_a_hole_without_a_pad_is_not_merged_into(tmp_path: Path, capsys: pytest.
         interpret(wrong, given)
     with pytest.raises(InvalidProgram, match="merged into and was not written"):
         enumeration.decide(wrong, wrong)
-    (found,) = check_program(wrong)
+    (found,) = check_soundness(wrong)
     assert (found.message, found.place.path) == ("merged into, but unwritten", (0, 0, 0, 1))
     path = tmp_path / "p.stripe"
     path.write_text(text("hole_merged.stripe"))
@@ -193,7 +193,7 @@ def test_a_hole_without_a_pad_is_not_merged_into(tmp_path: Path, capsys: pytest.
     padded = parse_program(text("hole_merged.stripe").replace("n mod 2)\n", "n mod 2) else 0.0\n", 1))
     assert isinstance(prove_equal(padded, wrong), Different)
     alone = text("hole_merged.stripe").replace("inout<[0]> X", "out<[0]> X")
-    assert check_program(parse_program(alone)) == []
+    assert check_soundness(parse_program(alone)) == []
     for run in (interpret, lambda program, data: compile_program(program).run(data)):
         assert run(parse_program(alone), {"A": given["A"]})["X"].tolist() == [1, 1, 1]
 

@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import Program, verify_structural
-from stripe.verify import program as checks
-from stripe.verify.program import check_memory
+from stripe.verify import soundness as checks
+from stripe.verify.soundness import check_memory
 from tests.exec.random_programs import programs
 from tests.support.counting import calls
 from tests.support.programs import build

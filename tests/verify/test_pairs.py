@@ -9,10 +9,10 @@ import pytest
 from stripe.ir import Affine, Block, Program, rewrite_blocks, with_entry
 from stripe.verify.assumptions import Assumption
 from stripe.verify.policy import Policy
-from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import OPERATIONS, prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
+from stripe.verify.soundness import check_soundness
 from tests.support.programs import build, load
 from tests.support.running import run_both
 from tests.verify.mutate import mutants
@@ -22,8 +22,8 @@ from tests.verify.pass_pairs import pass_pairs
 
 @pytest.mark.parametrize("pair", [*pairs(), *pass_pairs()], ids=lambda pair: pair.name)
 def test_a_correct_rewrite_proves_equal(pair: Pair) -> None:
-    assert check_program(pair.before) == []
-    assert check_program(pair.after) == []
+    assert check_soundness(pair.before) == []
+    assert check_soundness(pair.after) == []
     for verdict in (prove_equal(pair.before, pair.after), prove_equal(pair.after, pair.before)):
         assert isinstance(verdict, Equal), verdict
         assert (Assumption.FINITE in verdict.assumptions) == (pair.name == "pad")
@@ -112,30 +112,30 @@ def test_statements_out_of_order() -> None:
 
 
 def test_an_access_out_of_bounds() -> None:
-    found = check_program(load("verify/pairs/matmul_out_of_bounds"))
+    found = check_soundness(load("verify/pairs/matmul_out_of_bounds"))
     assert [str(f).splitlines()[0] for f in found] == ["error: A[0, 12]: read out of bounds of (8, 12)"]
     assert str(found[0].place).startswith("matmul (0.0.0.0) at i=0")
 
 
 def test_a_view_whose_box_is_too_small() -> None:
-    found = check_program(load("verify/pairs/matmul_small_box"))
+    found = check_soundness(load("verify/pairs/matmul_small_box"))
     assert len(found) == 1
     assert found[0].message == "touched outside the box (4, 3) of the view 'A' in 'matmul'"
 
 
 def test_two_points_that_assign_one_element() -> None:
-    found = check_program(load("verify/pairs/matmul_assigned_twice"))
+    found = check_soundness(load("verify/pairs/matmul_assigned_twice"))
     assert [f.message.partition(",")[0] for f in found] == ["assigned at two points without order"]
 
 
 def test_points_that_read_what_others_write() -> None:
-    assert check_program(load("verify/pairs/chain")) == []
-    messages = [f.message.partition(",")[0] for f in check_program(load("verify/pairs/race"))]
+    assert check_soundness(load("verify/pairs/chain")) == []
+    messages = [f.message.partition(",")[0] for f in check_soundness(load("verify/pairs/race"))]
     assert "read and written at two points without order" in messages
 
 
 def test_an_output_that_is_not_filled() -> None:
-    found = check_program(load("verify/pairs/matmul_row_missing"))
+    found = check_soundness(load("verify/pairs/matmul_row_missing"))
     assert [str(f).splitlines()[0] for f in found] == [
         "error: C[7, 0]: this element of an output is not written"
     ]
@@ -214,7 +214,7 @@ def test_a_hundred_kernels_that_all_change() -> None:
 
 def test_specials_are_equal_on_equal_operands() -> None:
     before = load("verify/pairs/gather")
-    assert check_program(before) == []
+    assert check_soundness(before) == []
     assert prove_equal(before, load("verify/pairs/gather_renamed")) == Equal()
     negated = load("verify/pairs/gather_of_negated")
     verdict = prove_equal(before, negated)

@@ -11,10 +11,10 @@ from stripe.passes.fusion.fusion import Fusion
 from stripe.passes.localize import Localize
 from stripe.passes.unroll import Unroll
 from stripe.tile import compile_tile
-from stripe.verify import program as checks
-from stripe.verify.program import check_program
+from stripe.verify import soundness as checks
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
+from stripe.verify.soundness import check_soundness
 from tests.support.programs import load
 
 SUMS_OF_WHAT_IS_NEVER_THERE = """function (A[X=2, Y=6]: fp16, B[M=7]: i8) -> (T4, T5) {
@@ -75,12 +75,12 @@ class _Failing:
         self.program = program
 
     @property
-    def by_unit(self) -> None:
+    def by_statement(self) -> None:
         raise isl.Error("basic map is inconsistent")
 
 
 def test_an_isl_failure_in_the_accesses_of_a_program_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "Reaching", _Failing)
-    (finding,) = check_program(load("verify/enumeration/many_points_are_unknown"))
+    (finding,) = check_soundness(load("verify/enumeration/many_points_are_unknown"))
     assert finding.unknown
     assert "isl failed" in str(finding)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from stripe.ir import Program, parse_program, print_program, verify_structural
-from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal
+from stripe.verify.soundness import check_soundness
 from tests.support.programs import build, load, source
 from tests.support.running import run_both
 
@@ -34,7 +34,7 @@ def wrong(before: Program, after: Program) -> Different:
     assert verify_structural(before) == verify_structural(after) == []
     verdict = prove_equal(before, after)
     assert isinstance(verdict, Different)
-    assert check_program(after) != [] or run_both(before, after) != ""
+    assert check_soundness(after) != [] or run_both(before, after) != ""
     return verdict
 
 
@@ -58,7 +58,7 @@ def test_a_merge_of_what_starts_at_the_identity_only_by_a_later_merge() -> None:
     steps = (merge.format(number=0, source="T", target="U"), merge.format(number=1, source="A", target="T"))
     output = COPY.format(number=2, source="A", target="O")
     before = build(TENSORS, "".join((*steps, output)))
-    assert check_program(before) == []
+    assert check_soundness(before) == []
     wrong(before, build(TENSORS, steps[0] + output.replace("2: #kernel", "1: #kernel")))
 
 
@@ -77,14 +77,14 @@ def test_statements_of_different_blocks_that_are_repeated_alike() -> None:
     """Each block writes every element once; both statements in one block do so at two points without order."""
     text = source("verify/unchanged_statements/main_repeated")
     before = parse_program(text)
-    assert check_program(before) == []
+    assert check_soundness(before) == []
     assert prove_equal(before, parse_program(text)) == Equal()
     second = text.index("    0: #kernel", text.index("again"))
     moved = text[second:].removesuffix("  }\n}\n").replace("0: #kernel", "1: #kernel")
     shifted = moved.replace("[b]", "[3 - b]")
     for body, race in ((moved, False), (shifted, True)):
         after = parse_program(text[: text.index("  }\n  1: block")] + body + "  }\n}\n")
-        found = check_program(after)
+        found = check_soundness(after)
         assert bool(found) is race
         assert isinstance(prove_equal(before, after), Different) is race
 

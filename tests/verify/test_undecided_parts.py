@@ -8,11 +8,11 @@ import pytest
 
 from stripe.ir import Program
 from stripe.poly import PolyLimit
-from stripe.verify import program as checks
-from stripe.verify.program import Finding, check_program
+from stripe.verify import soundness as checks
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
+from stripe.verify.soundness import Finding, check_soundness
 from tests.support.programs import build
 
 PRODUCTS = """
@@ -140,5 +140,5 @@ def test_a_check_without_an_answer_hides_no_error(monkeypatch: pytest.MonkeyPatc
     found = prove_equal(layers(), wrong)
     assert isinstance(found, Different)
     assert found.certain
-    kinds = {finding.unknown for finding in check_program(wrong)}
+    kinds = {finding.unknown for finding in check_soundness(wrong)}
     assert kinds == {True, False}

@@ -15,7 +15,7 @@ from stripe.pipeline.fault import InternalFault, first_lines
 from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.verify.policy import ANY, Policy
-from stripe.verify.program import check_memory
+from stripe.verify.soundness import check_memory
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel

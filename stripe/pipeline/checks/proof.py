@@ -15,12 +15,12 @@ from stripe.pipeline.instrument import Instrument
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.interface import moved_tensor
 from stripe.verify.policy import ANY, Policy
-from stripe.verify.program import Finding, check_program
 from stripe.verify.proof.acceptance import Acceptance, accept
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_pads
 from stripe.verify.proof.running import MOST_STEPS, MOST_STEPS_OF_PROVED, run_proved
 from stripe.verify.proof.witness import Unknown
+from stripe.verify.soundness import Finding, check_soundness
 
 
 class ProofError(StripeError):
@@ -36,7 +36,7 @@ def check_input(
     bounds, races, reads of unwritten elements. `write` gets a line for each property that cannot be decided, and for
     each assumption that the pads of outputs need; ProofError where `policy` does not accept these.
     """
-    raise_findings(errors_of(check_program(program), write, name, policy), name)
+    raise_findings(errors_of(check_soundness(program), write, name, policy), name)
     pads = accept(prove_pads(program), policy)
     if pads.answer == "different":
         raise StripeError(pads.text.removeprefix("error: "), where=name)

@@ -136,8 +136,12 @@ def _check_any_unit(graph: UnitGraph, around: Nest, operands: Sequence[_UnitOper
     point = common.sample() if common is not None else None
     if point is None:
         return
-    by_unit = [[operand for operand, points in parts.items() if points.contains(point)] for parts in blamed]
-    alone = next((operand for operand in by_unit[0] if all(operand in each for each in by_unit)), None)
+    by_statement = [
+        [operand for operand, points in parts.items() if points.contains(point)] for parts in blamed
+    ]
+    alone = next(
+        (operand for operand in by_statement[0] if all(operand in each for each in by_statement)), None
+    )
     if alone is not None:
         numbers = alone.numbers(around.block.location, names)
         ends = (
@@ -147,7 +151,7 @@ def _check_any_unit(graph: UnitGraph, around: Nest, operands: Sequence[_UnitOper
         )
         yield alone.wrong(alone.missing[next(ends)])
         return
-    lacking = dict.fromkeys(f"'{each[0].ref.name}'" for each in by_unit)
+    lacking = dict.fromkeys(f"'{each[0].ref.name}'" for each in by_statement)
     message = f"no {name} reaches {', '.join([*lacking][:-1])} and {[*lacking][-1]}"
     hint = "transfer them to memories that one unit reaches"
     yield Diagnostic(message, around.path, around.block.name, hint)

@@ -89,13 +89,13 @@ class _ExcerptWriter:
         found = self._leading(buffer)
         if found is None:
             return None
-        units, known_reads = found
+        paths, known_reads = found
         self._name(buffer, "result")
         statements: list[Statement] = []
-        for unit in units:
-            statement = self._unchanged.unit(self._side, unit)
+        for path in paths:
+            statement = self._unchanged.statement(self._side, path)
             views = {
-                name: self._view(unit, name, known_reads) for name in dict.fromkeys(refs_used(statement))
+                name: self._view(path, name, known_reads) for name in dict.fromkeys(refs_used(statement))
             }
             if isinstance(statement, Block):
                 statements.append(canonical_names(statement, views))
@@ -118,7 +118,7 @@ class _ExcerptWriter:
         array: one that is complete before the statement begins.
         """
         unchanged, side = self._unchanged, self._side
-        units: set[Path] = set()
+        paths: set[Path] = set()
         known: set[tuple[Path, Buffer]] = set()
         seen, wanted = {buffer}, [buffer]
         while wanted:
@@ -126,20 +126,20 @@ class _ExcerptWriter:
             writers = unchanged.writers(side, made)
             if not writers or isinstance(unchanged.begins_with(side, made), tuple):
                 return None
-            for unit in writers:
-                if unit in units:
+            for path in writers:
+                if path in paths:
                     continue
-                if not unchanged.is_plain(side, unit):
+                if not unchanged.is_plain(side, path):
                     return None
-                units.add(unit)
-                for read in unchanged.reads(side, unit):
-                    complete = all(writer < unit for writer in unchanged.writers(side, read))
+                paths.add(path)
+                for read in unchanged.reads(side, path):
+                    complete = all(writer < path for writer in unchanged.writers(side, read))
                     if complete and unchanged.label(side, read, self._known) is not None:
-                        known.add((unit, read))
+                        known.add((path, read))
                     elif read not in seen:
                         seen.add(read)
                         wanted.append(read)
-        return sorted(units), known
+        return sorted(paths), known
 
     def _name(self, buffer: Buffer, name: str) -> str:
         """The name of a buffer that is computed; of a tensor of the user, which begins with contents, the same in both
@@ -150,11 +150,11 @@ class _ExcerptWriter:
             name = self._arrays.setdefault(("given", begins), f"given{len(self._arrays)}")
         return self._made.setdefault(buffer, name)
 
-    def _view(self, unit: Path, name: str, known_reads: set[tuple[Path, Buffer]]) -> str:
+    def _view(self, path: Path, name: str, known_reads: set[tuple[Path, Buffer]]) -> str:
         """The name in main of the buffer that a statement calls `name`, with its allocation."""
-        buffer, chain = self._unchanged.view(self._side, unit, name)
+        buffer, chain = self._unchanged.view(self._side, path, name)
         view, allocation = chain[0], chain[-1]
-        if (unit, buffer) in known_reads:
+        if (path, buffer) in known_reads:
             label = self._unchanged.label(self._side, buffer, self._known)
             assert label is not None
             source, role = self._array(label), Role.CONSTANT if _same_elements(label) else Role.USER

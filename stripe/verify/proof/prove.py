@@ -22,7 +22,6 @@ from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.constants import with_constants_of
 from stripe.verify.interface import LogicalForm, interface_change, owed_pads
-from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.computed import computed_in_floats
 from stripe.verify.proof.contributions import Definition
 from stripe.verify.proof.definitions import Definitions
@@ -37,6 +36,7 @@ from stripe.verify.proof.rules import PLAIN, Rules, Unprovable
 from stripe.verify.proof.unchanged import Unchanged, same_meaning
 from stripe.verify.proof.undecided import decided, verdict_on
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
+from stripe.verify.soundness import OPERATIONS, check_statements
 
 PATIENCE = 3
 """The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
@@ -113,8 +113,8 @@ def _prove_equal(before: Program, after: Program, operations: int) -> Verdict:
         with isl_failures():
             reachings = (Reaching(before), Reaching(after))
             unchanged = Unchanged(*reachings)
-            changed_units, exposed = unchanged.changed(), unchanged.exposed()
-            findings = check_units(reachings[1], changed_units, exposed, operations=operations)
+            changed, exposed = unchanged.changed(), unchanged.exposed()
+            findings = check_statements(reachings[1], changed, exposed, operations=operations)
     except PolyLimit as limit:
         return Unknown(f"checking the changed blocks: {limit}")
     for wrong in findings:

@@ -38,7 +38,7 @@ class Reaching:
         return found
 
     @cached_property
-    def by_unit(self) -> dict[Path, list[Access]]:
+    def by_statement(self) -> dict[Path, list[Access]]:
         """The accesses below each statement of main, in order."""
         found: dict[Path, list[Access]] = {}
         for access in self.accesses:
@@ -135,15 +135,15 @@ class Reaching:
             block.indices or block.constraints for block in (self.program.entry, self.program.main)
         )
 
-    def repeated_together(self, unit: Path) -> Path:
+    def repeated_together(self, statement: Path) -> Path:
         """The outermost block around a statement of main whose points repeat it and others, or else the statement."""
-        around = (unit[:depth] for depth in range(1, len(unit)))
-        return next((path for path in around if self.nests[path].own), unit)
+        around = (statement[:depth] for depth in range(1, len(statement)))
+        return next((path for path in around if self.nests[path].own), statement)
 
     def below(self, path: Path) -> list[Access]:
         """The accesses of a statement of main or of a block around it, in order."""
-        if path in self.by_unit:
-            return self.by_unit[path]
+        if path in self.by_statement:
+            return self.by_statement[path]
         return [access for access in self.accesses if access.path[: len(path)] == path]
 
     def final(self, buffer: Buffer) -> Read:

@@ -80,7 +80,7 @@ class Unchanged:
         self._stripped: dict[tuple[int, Path], Statement] = {}
         self._common: dict[Buffer, int] = {}
         """The number of first writes to a buffer by unchanged statements."""
-        self._units = tuple(
+        self._writing = tuple(
             {
                 buffer: list(dict.fromkeys(writer.path[:3] for writer in writers))
                 for buffer, writers in reaching.writers.items()
@@ -91,18 +91,18 @@ class Unchanged:
         """The statements of main that write each buffer, in order."""
         self._reads = tuple(
             {
-                unit: {a.buffer for a in accesses if not a.is_write and len(a.buffer.path) <= 2}
-                for unit, accesses in reaching.by_unit.items()
+                path: {a.buffer for a in accesses if not a.is_write and len(a.buffer.path) <= 2}
+                for path, accesses in reaching.by_statement.items()
             }
             for reaching in self._reachings
         )
         """The buffers that each statement of main reads."""
         packed = packed_names(after.program)
         self._merged_on: dict[Path, set[Buffer]] = {
-            unit: {
+            path: {
                 a.buffer for a in accesses if a.is_write and a.buffer.path == (0,) and a.buffer.name in packed
             }
-            for unit, accesses in (after.by_unit.items() if packed else ())
+            for path, accesses in (after.by_statement.items() if packed else ())
         }
         """The packed buffers that each statement of the second main writes: a merge reads what is there."""
 
@@ -113,11 +113,11 @@ class Unchanged:
         are complete and `known` under the same label in both programs."""
         if _place(pair[0]) != _place(pair[1]):
             return False  # one statement may write both
-        first, second = (units.get(buffer, []) for units, buffer in zip(self._units, pair, strict=True))
+        first, second = (writing.get(buffer, []) for writing, buffer in zip(self._writing, pair, strict=True))
         if len(first) != len(second) or self.begins_with(0, pair[0]) != self.begins_with(1, pair[1]):
             return False
         return all(
-            self._same_unit(a, b)
+            self._same_statement(a, b)
             and self._complete(0, a, pair[0], known[0])
             and self._complete(1, b, pair[1], known[1])
             and self._labels(0, a, known[0]) == self._labels(1, b, known[1])
@@ -142,23 +142,23 @@ class Unchanged:
     def _origins(self) -> dict[Path, list[Path]]:
         """For each statement of the second program's main the equal statements of the first."""
         old: dict[object, list[Path]] = {}
-        for path in self._reachings[0].by_unit:
-            old.setdefault((self.unit(0, path), self._views(0, path)), []).append(path)
+        for path in self._reachings[0].by_statement:
+            old.setdefault((self.statement(0, path), self._views(0, path)), []).append(path)
         return {
             path: [
                 each
-                for each in old.get((self.unit(1, path), self._views(1, path)), [])
-                if self._same_unit(each, path)
+                for each in old.get((self.statement(1, path), self._views(1, path)), [])
+                if self._same_statement(each, path)
             ]
-            for path in self._reachings[1].by_unit
+            for path in self._reachings[1].by_statement
         }
 
     def _same_past(self, first: Path, second: Path, buffer: Buffer) -> bool:
         """Whether a buffer starts equal in both programs, and the statements that write it before these two are
         unchanged."""
         before = [
-            bisect_left(units.get(buffer, []), unit)
-            for units, unit in zip(self._units, (first, second), strict=True)
+            bisect_left(writing.get(buffer, []), path)
+            for writing, path in zip(self._writing, (first, second), strict=True)
         ]
         starts = [
             (self.begins_with(side, buffer) is None, reaching.start.get(buffer))
@@ -167,49 +167,49 @@ class Unchanged:
         if starts[0] != starts[1] or before[0] != before[1]:
             return False
         if buffer not in self._common:
-            pairs = zip(*(units.get(buffer, ()) for units in self._units), strict=False)
-            self._common[buffer] = sum(1 for _ in takewhile(lambda pair: self._same_unit(*pair), pairs))
+            pairs = zip(*(writing.get(buffer, ()) for writing in self._writing), strict=False)
+            self._common[buffer] = sum(1 for _ in takewhile(lambda pair: self._same_statement(*pair), pairs))
         return before[0] <= self._common[buffer]
 
-    def _same_unit(self, first: Path, second: Path) -> bool:
+    def _same_statement(self, first: Path, second: Path) -> bool:
         """Whether two statements are equal, and the blocks around them neither repeat nor restrict them. A store is
         no answer: it leaves open the scalar that it stores."""
         return (
-            isinstance(self.unit(0, first), Block | Special)
-            and self.unit(0, first) == self.unit(1, second)
+            isinstance(self.statement(0, first), Block | Special)
+            and self.statement(0, first) == self.statement(1, second)
             and self._views(0, first) == self._views(1, second)
             and self._is_plain(0, first)
             and self._is_plain(1, second)
         )
 
-    def _is_plain(self, side: int, unit: Path) -> bool:
+    def _is_plain(self, side: int, path: Path) -> bool:
         """Whether the blocks around a statement have one point, as in all programs that lowering makes."""
-        around = (_statement(self._reachings[side].program, unit[:depth]) for depth in range(1, len(unit)))
+        around = (_statement(self._reachings[side].program, path[:depth]) for depth in range(1, len(path)))
         return not any(block.indices or block.constraints for block in around if isinstance(block, Block))
 
     def writers(self, side: int, buffer: Buffer) -> Sequence[Path]:
         """The statements of main that write a buffer of the entry or of main, in order."""
-        return self._units[side].get(buffer, ())
+        return self._writing[side].get(buffer, ())
 
-    def reads(self, side: int, unit: Path) -> Collection[Buffer]:
+    def reads(self, side: int, path: Path) -> Collection[Buffer]:
         """The buffers of the entry and of main that a statement of main reads."""
-        return self._reads[side].get(unit, ())
+        return self._reads[side].get(path, ())
 
-    def is_plain(self, side: int, unit: Path) -> bool:
+    def is_plain(self, side: int, path: Path) -> bool:
         """Whether a statement is a block or a special of main, and the blocks around it neither repeat nor restrict
         it.
         """
-        whole = len(unit) == 3 and isinstance(self.unit(side, unit), Block | Special)
-        return whole and self._is_plain(side, unit)
+        whole = len(path) == 3 and isinstance(self.statement(side, path), Block | Special)
+        return whole and self._is_plain(side, path)
 
-    def view(self, side: int, unit: Path, name: str) -> tuple[Buffer, tuple[Refinement, ...]]:
+    def view(self, side: int, path: Path, name: str) -> tuple[Buffer, tuple[Refinement, ...]]:
         """The buffer behind a refinement of the block around a statement, and the refinement and the buffer's
         allocation without names."""
         program = self._reachings[side].program
-        around = _statement(program, unit[:-1])
+        around = _statement(program, path[:-1])
         assert isinstance(around, Block)
         ref = around.ref(name)
-        buffer = Buffer(unit[:-1], name) if ref.is_alloc else Buffer((0,), ref.source)
+        buffer = Buffer(path[:-1], name) if ref.is_alloc else Buffer((0,), ref.source)
         chain = (ref,) if ref.is_alloc else (ref, program.entry.ref(ref.source))
         return buffer, tuple(replace(_stripped_ref(each), name="", source="") for each in chain)
 
@@ -219,7 +219,7 @@ class Unchanged:
             return known[buffer]
         return None if self.writers(side, buffer) else self.begins_with(side, buffer)
 
-    def unit(self, side: int, path: Path) -> Statement:
+    def statement(self, side: int, path: Path) -> Statement:
         """A statement of main without its parts that have no meaning."""
         key = (side, path)
         if key not in self._stripped:
@@ -239,9 +239,9 @@ class Unchanged:
         allocations = [program.entry.ref(view.source) for view in views if not view.is_alloc]
         return tuple(_stripped_ref(ref) for ref in (*views, *allocations))
 
-    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[tuple[int, str], Label]:
+    def _labels(self, side: int, path: Path, known: Mapping[Buffer, str]) -> dict[tuple[int, str], Label]:
         """The known contents of each buffer that a statement reads."""
-        reads = self._reads[side].get(unit, set())
+        reads = self._reads[side].get(path, set())
         labels = {_place(read): known.get(read) or self.begins_with(side, read) for read in reads}
         return {place: label for place, label in labels.items() if label is not None}
 
@@ -271,13 +271,13 @@ class Unchanged:
                 held.append(begins)
         return None in held or held[0] == held[1]
 
-    def _complete(self, side: int, unit: Path, buffer: Buffer, known: Mapping[Buffer, str]) -> bool:
+    def _complete(self, side: int, path: Path, buffer: Buffer, known: Mapping[Buffer, str]) -> bool:
         """Whether all buffers that the statement reads (besides `buffer`) are known and written before it, or given."""
-        for read in self._reads[side].get(unit, set()):
-            writers = self._units[side].get(read, [])
+        for read in self._reads[side].get(path, set()):
+            writers = self._writing[side].get(read, [])
             if read == buffer:
                 continue
-            if any(writer[1:] >= unit[1:] for writer in writers):
+            if any(writer[1:] >= path[1:] for writer in writers):
                 return False
             if read not in known and (writers or self.begins_with(side, read) is None):
                 return False

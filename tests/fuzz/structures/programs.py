@@ -34,7 +34,7 @@ from stripe.ir import (
     verify_structural,
     with_directions,
 )
-from stripe.verify.program import check_program
+from stripe.verify.soundness import check_soundness
 from tests.fuzz.structures.draft import KINDS, MERGES, Draft, Group, Scope, Seen
 from tests.fuzz.structures.kernels import kernel
 from tests.fuzz.structures.names import twins
@@ -74,7 +74,7 @@ def is_valid(program: Program) -> bool:
         interpret(program, random_inputs(program, 0))
     except ExecutionError:
         return False
-    return not check_program(program)
+    return not check_soundness(program)
 
 
 def program_of(draft: Draft) -> Program:

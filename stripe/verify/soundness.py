@@ -63,34 +63,34 @@ class Finding:
         return f"{kind}: {self.buffer}{element}: {self.message}\n  in {self.place}"
 
 
-def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Finding]:
+def check_soundness(program: Program, *, operations: int = OPERATIONS) -> list[Finding]:
     """All findings about a structurally valid program. Where isl's limit is hit, a finding says that the answer is
     unknown.
     """
     form = LogicalForm.of(program)
-    return [finding.of_form(form) for finding in _check_program(form.program, operations)]
+    return [finding.of_form(form) for finding in _check_soundness(form.program, operations)]
 
 
-def _check_program(program: Program, operations: int) -> list[Finding]:
+def _check_soundness(program: Program, operations: int) -> list[Finding]:
     findings: list[Finding] = []
     reaching = Reaching(program)
     scopes: dict[Path, list[Path]] = {}
     try:
         with isl_failures(), operation_limit(4 * operations):
-            for unit in reaching.by_unit:
-                scopes.setdefault(reaching.repeated_together(unit), []).append(unit)
+            for path in reaching.by_statement:
+                scopes.setdefault(reaching.repeated_together(path), []).append(path)
     except PolyLimit as limit:
         place = Instance((0,), program.name)
         return [Finding(str(limit), "the accesses of the program", None, place, unknown=True)]
-    for units in scopes.values():
-        findings += check_units(reaching, units, operations=operations, final=False)
+    for statements in scopes.values():
+        findings += check_statements(reaching, statements, operations=operations, final=False)
     findings += _decided(check_outputs(reaching), operations, "the outputs", Instance((0,), program.name))
     return findings
 
 
-def check_units(
+def check_statements(
     reaching: Reaching,
-    units: Sequence[Path],
+    statements: Sequence[Path],
     reads: Collection[tuple[Path, Buffer]] = (),
     *,
     operations: int = OPERATIONS,
@@ -102,20 +102,20 @@ def check_units(
     `final` includes the outputs that are left unwritten. Where isl needs too long for one property a finding says so,
     and the others are looked at.
     """
-    chosen = set(units)
+    chosen = set(statements)
     findings: list[Finding] = []
-    for unit in units:
-        bounds = check_bounds(reaching, reaching.by_unit[unit])
-        findings += _decided(bounds, operations, _ACCESSES, _place(reaching, unit))
-    scopes = {reaching.repeated_together(unit): unit for unit in reversed(units)}
-    for scope, unit in reversed(scopes.items()):
+    for path in statements:
+        bounds = check_bounds(reaching, reaching.by_statement[path])
+        findings += _decided(bounds, operations, _ACCESSES, _place(reaching, path))
+    scopes = {reaching.repeated_together(path): path for path in reversed(statements)}
+    for scope, path in reversed(scopes.items()):
         races = check_races(reaching.below(scope))
-        findings += _decided(races, operations, "the order of its accesses", _place(reaching, unit))
-    for unit, below in reaching.by_unit.items():
-        touched = [access for access in below if unit in chosen or (unit, access.buffer) in reads]
+        findings += _decided(races, operations, "the order of its accesses", _place(reaching, path))
+    for path, below in reaching.by_statement.items():
+        touched = [access for access in below if path in chosen or (path, access.buffer) in reads]
         if touched:
             unwritten = _check_reads(reaching, touched)
-            place = _place(reaching, unit)
+            place = _place(reaching, path)
             findings += _decided(unwritten, 4 * operations, _READS, place)
     if final:
         place = Instance((0,), reaching.program.name)
@@ -134,9 +134,9 @@ def _decided(found: Iterable[Finding], operations: int, what: str, place: Instan
     return findings
 
 
-def _place(reaching: Reaching, unit: Path) -> Instance:
+def _place(reaching: Reaching, path: Path) -> Instance:
     """A statement of main as a whole."""
-    return Instance(unit, reaching.by_unit[unit][0].nest.blocks[-1].name)
+    return Instance(path, reaching.by_statement[path][0].nest.blocks[-1].name)
 
 
 def _check_reads(reaching: Reaching, touched: Iterable[Access]) -> Iterator[Finding]:
@@ -156,11 +156,11 @@ def check_memory(program: Program, *, operations: int = OPERATIONS) -> list[Find
         findings += _decided(check_bounds(reaching, touches), operations, _ACCESSES, place)
     if any(not finding.unknown for finding in findings):
         return findings
-    for unit, below in reaching.by_unit.items():
+    for path, below in reaching.by_statement.items():
         loads = [access for access in below if not access.is_write]
         if loads:
             unwritten = _check_reads(reaching, loads)
-            findings += _decided(unwritten, 4 * operations, _READS, _place(reaching, unit))
+            findings += _decided(unwritten, 4 * operations, _READS, _place(reaching, path))
     return findings
 
 
