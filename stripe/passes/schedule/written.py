@@ -1,4 +1,4 @@
-"""The elements of each buffer that the statements of a block have written: transfers may move these."""
+"""The elements of each buffer that the statements of a block read and write: those that transfers move."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from operator import add
 
 from stripe.ir import Agg, Buffer, Nest, Refinement, block_at
 from stripe.ir.frozen import replace
-from stripe.poly import Access, Points, box_points, elements, pieces, through_view, touched_at
-from stripe.rewrite.cached import assigned_before, begins_inside, covered_before, writes_before
+from stripe.poly import Access, Points, box_points, element_names, elements, pieces, through_view, touched_at
+from stripe.rewrite.cached import assigned_before, begins_inside, writes_before
 from stripe.rewrite.regions import EVERYTHING, Region
 
 
@@ -20,7 +20,6 @@ class WrittenElements:
     def __init__(self, nest: Nest) -> None:
         self._nest = nest
         self._accesses: dict[str, tuple[Access, ...]] = {}
-        self._earlier = {ref.name: self._writes_before(ref) for ref in nest.block.refinements}
         self.fresh = frozenset(ref.name for ref in nest.block.refinements if self._is_fresh(ref))
         self._written: dict[tuple[str, int], Points | None] = {}
 
@@ -31,19 +30,20 @@ class WrittenElements:
 
     def regions(self, name: str, number: int, stay: Collection[int]) -> list[Region]:
         """The part of a buffer to move when statement `number` has run: all of a given tensor (of one with undefined
-        holes the elements read); of an unread buffer the elements that the statements of a `stay` write;
-        of a fresh buffer the elements written so far; else the elements that statements touch."""
+        holes the elements read); of a fresh buffer that the block reads the elements written so far. Of others the
+        elements that the statements of a `stay` write go back, and those that later statements need come."""
         found, ref, depth = self._of(name), self._nest.block.ref(name), len(self._nest.path)
-        if stay and name in self.unread():
-            return _regions(ref, _part(ref, [access for access in found if access.path[depth] in stay]))
-        if self._is_given(ref) and not self._tensor(ref).has_undefined_holes:
-            return [EVERYTHING]
-        return _regions(ref, self._until(ref, number) if name in self.fresh else _part(ref, found))
+        if self._is_given(ref):
+            return _regions(ref, _part(ref, found)) if self._tensor(ref).has_undefined_holes else [EVERYTHING]
+        if name in self.fresh and not (stay and name in self.unread()):
+            return _regions(ref, self._until(ref, number))
+        if stay:
+            return _regions(ref, _part(ref, [a for a in found if a.is_write and a.path[depth] in stay]))
+        return _regions(ref, self._needed(ref, number))
 
     def obstacle(self) -> str | None:
         """The reason why copies in a near memory would not hold the contents of their buffers, at each point of the
         blocks around."""
-        unread = self.unread()
         for ref in self._nest.block.refinements:
             name, found = ref.name, self._of(ref.name)
             if loops := self._loops_around(found):
@@ -54,15 +54,7 @@ class WrittenElements:
                 len(aggs) > 1 or not (self._begins_with_block(ref) or self._begins_inside(merges[0]))
             ):
                 return f"{name} is merged with what it held before, by {', '.join(sorted(a.value for a in aggs))}"
-            if name not in self.fresh | unread and not self._is_whole(ref):
-                return (
-                    f"of the elements of {name} that it touches, some hold nothing before it, and others may"
-                )
         return None
-
-    def _writes_before(self, ref: Refinement) -> list[Access]:
-        """The writes outside that may come before the block."""
-        return [] if self._begins_with_block(ref) else writes_before(self._nest, self._buffer(ref))
 
     def _begins_with_block(self, ref: Refinement) -> bool:
         """Whether a buffer is there, and written, in the block alone; main runs once, and with it all statements."""
@@ -82,14 +74,9 @@ class WrittenElements:
         around = self._nest.prefix(len(buffer.path) - 1)
         return not self._is_given(ref) and all(
             touched_at(part, around).disjoint(touched_at(mine, around))
-            for part in self._earlier[ref.name]
+            for part in writes_before(self._nest, buffer)
             for mine in self._in_buffer(ref)
         )
-
-    def _is_whole(self, ref: Refinement) -> bool:
-        """Whether all elements that the block writes hold something when it begins."""
-        earlier = self._earlier[ref.name]
-        return all(covered_before(mine, earlier) for mine in self._in_buffer(ref) if mine.is_write)
 
     def _in_buffer(self, ref: Refinement) -> Iterator[Access]:
         """The accesses through a view, with the elements of its buffer."""
@@ -134,6 +121,17 @@ class WrittenElements:
         if key not in self._written:
             self._written[key] = _part(ref, writes)
         return self._written[key]
+
+    def _needed(self, ref: Refinement, number: int) -> Points:
+        """The elements that statements after `number` read or merge into, and do not write before."""
+        depth = len(self._nest.path)
+        later = [access for access in self._of(ref.name) if access.path[depth] > number]
+        needed = Points.empty(element_names(ref.rank))
+        for access in later:
+            if not access.is_write or access.agg is not Agg.ASSIGN:
+                before = [a for a in later if a.is_write and a.path < access.path]
+                needed |= access.footprint - elements(before, ref.rank)
+        return needed.coalesced()
 
     def _buffer(self, ref: Refinement) -> Buffer:
         return self._nest.views[ref.name].buffer
