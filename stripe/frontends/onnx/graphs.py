@@ -56,13 +56,20 @@ def location(tensor: TensorProto) -> str | None:
     return None if not name or "\0" in name else name
 
 
+def names_given(graph: GraphProto) -> set[str]:
+    """The values that a graph has before its nodes run: its inputs and its constants."""
+    constants = {tensor.name for tensor in graph.initializer}
+    return constants.union(
+        (info.name for info in graph.input), (tensor.values.name for tensor in graph.sparse_initializer)
+    )
+
+
 def names_used(node: NodeProto) -> set[str]:
-    """The values that a node and the graphs inside it read."""
+    """The values around a node that it and the graphs inside it read."""
     used = set(node.input)
     for graph in inner_graphs(node):
-        for inner in graph.node:
-            used |= names_used(inner)
-        used |= {info.name for info in graph.output}
+        inner = {info.name for info in graph.output}.union(*map(names_used, graph.node))
+        used |= inner.difference(names_given(graph), *(each.output for each in graph.node))
     return used
 
 

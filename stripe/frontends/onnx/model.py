@@ -20,6 +20,7 @@ from stripe.frontends.onnx.functions import inlined
 from stripe.frontends.onnx.graphs import (
     inner_graphs,
     location,
+    names_given,
     names_used,
     node_text,
     printable_name,
@@ -75,8 +76,7 @@ def check_graph(
     are put in order. `outside` are the values that a graph of the node `where` sees around it.
     """
     makers: dict[str, int] = {}
-    own = {item.name for item in (*graph.input, *graph.initializer)}
-    own |= {item.values.name for item in graph.sparse_initializer}
+    own = names_given(graph)
     for kind, infos in (("input", graph.input), ("output", graph.output)):
         name, count = next(iter(Counter(info.name for info in infos).most_common(1)), ("", 0))
         if count > 1 and where is None:

@@ -98,11 +98,13 @@ class TileFile:
 
     def text(self, outputs: Iterable[str]) -> tuple[str, int]:
         """The whole file, whose function gives `outputs`, and the line of its first statement. A dimension has the name
-        of its size.
+        of its size, and a number behind it where a value has that name.
         """
         inputs: list[str] = []
+        sizes = dict.fromkeys(size for type in self.types.values() for size in type.sizes)
+        names = {size: self.fresh(f"N{size}") for size in sizes}
         for name, type in self.types.items():
-            dims = ", ".join(f"N{size}={size}" for size in type.sizes)
+            dims = ", ".join(f"{names[size]}={size}" for size in type.sizes)
             inputs.append(f"{tensor_id(name)}[{dims}]: {type.dtype}")
         joined = ",\n    ".join(inputs)
         head = f"{self.library.text}\nfunction main(\n    {joined}\n) -> ({', '.join(map(tensor_id, outputs))}) {{\n"
