@@ -1,4 +1,4 @@
-"""Several sums of integers in one loop, which gcc 12 joins into vectors with a loss of terms (its bug 107212)."""
+"""Several sums in one loop, which gcc 12 joins into vectors with a loss of terms (its bugs 107212 and 110381)."""
 
 from __future__ import annotations
 
@@ -75,3 +75,43 @@ def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
     head = FunctionText(C11, fuses=True, carries=True).definition("f")[0]
     options = '"fp-contract=fast", "no-predictive-commoning", "no-tree-loop-vectorize"'
     assert head == f"ST_OPTIONS({options}) static void f(void) {{"
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "fp64"])
+@pytest.mark.parametrize("terms", [2, 3, 8])
+@pytest.mark.parametrize("passes", ["", "unroll{reqs=[kernel],expand_idx=z}"])
+def test_no_term_of_a_sum_of_reversed_terms_is_lost(dtype: str, terms: int, passes: str) -> None:
+    """Channels in reverse: gcc permutes the terms of one sum (its bug 110381)."""
+    text = f"function (A[B=24, C={terms}]: {dtype}) -> (O) {{ O[] = +(A[a, {terms - 1} - z]); }}"
+    program = stripe.parse(text)
+    _check(stripe.run_passes(program, passes) if passes else program)
+
+
+ROTATED = """
+function (X[N=64, C2=2], Y[N, C2]) -> (O) {
+  P[i : N] = =(X[i, 0]);
+  Q[i : N] = =(X[i, 1]);
+  R[i : N] = =(Y[i, 0]);
+  S[i : N] = =(Y[i, 1]);
+  D = P*S - Q*R;
+  E = P*R + Q*S;
+  A[i, 0 : N, C2] = =(D[i]);
+  B[i, 1 : N, C2] = =(E[i]);
+  O = A + B;
+}
+"""
+"""The cross and the dot product of pairs, beside each other."""
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+def test_products_are_rounded_before_they_are_added_and_subtracted_in_turns(level: str) -> None:
+    """A vector crossed with itself is 0, unless one of the two products is rounded together with the difference (bug
+    107647 of gcc)."""
+    fused = "fusion{a_reqs=[kernel],b_reqs=[kernel],objective=none},localize,scalarize"
+    program = stripe.run_passes(stripe.parse(ROTATED), fused)
+    values = np.random.default_rng(1).standard_normal((64, 2)).astype(np.float32)
+    given = {"X": values, "Y": values}
+    expected = stripe.run(program, given)
+    found = compile_program(program, CompileOptions(level=level)).run(given)
+    assert not found["O"][:, 0].any()
+    np.testing.assert_array_equal(found["O"], expected["O"])

@@ -19,7 +19,7 @@ from stripe.emit.c.tiles import TileWriter, declare_registers
 from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
-from stripe.emit.loops.contraction import fuses, negates
+from stripe.emit.loops.contraction import alternates, fuses, negates
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, carries_sums, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
@@ -102,7 +102,12 @@ class BlockEmitter:
         else:
             sources = {ref.source for ref in block.refinements if not ref.is_alloc}
             memory = {name: writer.scope.areas[name].pointer.name for name in sources}
-            inner = writer.new_function(writer.scope, fuses=fuses(block, memory), negates=negates(block))
+            inner = writer.new_function(
+                writer.scope,
+                fuses=fuses(block, memory),
+                negates=negates(block),
+                alternates=alternates(block, memory),
+            )
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
             writer.line(inner.function.call(name, writer.function))
@@ -159,7 +164,9 @@ class BlockEmitter:
         writer.function.raw(*lines)
         self.uses_threads = True
         scope, outer = replace(plan.scope, private=True, workspace=0), writer.function
-        inner = writer.new_function(scope, fuses=outer.fuses, negates=outer.negates)
+        inner = writer.new_function(
+            scope, fuses=outer.fuses, negates=outer.negates, alternates=outer.alternates
+        )
         with ExitStack() as stack:
             for head in heads:
                 stack.enter_context(writer.function.braces(head))

@@ -58,13 +58,15 @@ class FunctionText:
     """The lines of a function body. Names that are used and not declared inside are passed in.
 
     `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
-    with the sum that takes it. `negates`: sums of products may be negated. `tiled`: the code names the vectors that
-    registers hold. `carries`: a loop may carry several sums of integers.
+    with the sum that takes it. `negates`: sums of products may be negated. `alternates`: products are added
+    and subtracted. `tiled`: the code names the vectors that
+    registers hold. `carries`: a loop may carry several sums.
     """
 
     dialect: Dialect
     fuses: bool = False
     negates: bool = False
+    alternates: bool = False
     tiled: bool = False
     carries: bool = False
     indent: int = 1
@@ -83,6 +85,7 @@ class FunctionText:
             "rounding-math": self.negates,
             "no-predictive-commoning": self.fuses or self.tiled,
             "no-tree-loop-vectorize": self.carries,
+            "no-tree-vectorize": self.alternates,
         }
         return [option for option, holds in given.items() if holds]
 

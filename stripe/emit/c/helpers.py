@@ -88,7 +88,9 @@ static inline float st_bf16_round(float x) {
 //   fp-contract=fast           products are rounded together with the sums that take them, anywhere
 //   rounding-math              the zero of a negated sum of products keeps its sign
 //   no-predictive-commoning    no values carried from iteration to iteration in registers, which the results fill
-//   no-tree-loop-vectorize     no vectors of several sums of integers in one loop, of which it loses terms (bug 107212)
+//   no-tree-loop-vectorize     no vectors of several sums in one loop, of which it loses terms (bugs 107212, 110381)
+//   no-tree-vectorize          no vectors of products that are added to and subtracted from in turns, which it rounds
+//                              together with these sums in spite of its options (bug 107647)
 #if defined(__GNUC__) && !defined(__clang__)
 #define ST_OPTIONS(...) __attribute__((optimize(__VA_ARGS__)))
 #else

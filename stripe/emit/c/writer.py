@@ -47,11 +47,12 @@ class Writer:
         """The same function at a place inside."""
         return replace(self, scope=scope, scalars={})
 
-    def new_function(self, scope: CodeScope, *, fuses: bool, negates: bool) -> Writer:
+    def new_function(self, scope: CodeScope, *, fuses: bool, negates: bool, alternates: bool) -> Writer:
         """A new function, for the block of `scope`."""
         if fuses:
             self.helpers.need("multiply_add")
-        return replace(self, scope=scope, function=FunctionText(self.dialect, fuses, negates), scalars={})
+        function = FunctionText(self.dialect, fuses, negates, alternates)
+        return replace(self, scope=scope, function=function, scalars={})
 
     def line(self, text: str) -> None:
         self.function.line(text)

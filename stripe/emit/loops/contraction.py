@@ -7,7 +7,7 @@ becomes `x * 2`. Contracted with a sum, these round once where the program round
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from stripe.emit.loops.tiles import products
@@ -63,6 +63,54 @@ def negates(block: Block) -> bool:
     )
 
 
+def alternates(block: Block, memory: Mapping[str, str]) -> bool:
+    """Whether `block`, a function of its own, adds something to products of floats and subtracts from products or
+    products from something. gcc 12 makes vectors of such sums and differences beside each other, and rounds each
+    together with its product, whatever its options say (its bug 107647). `memory` as for `fuses`.
+    """
+    nests = [
+        nest for nest in Nest.root(block).walk() if any(r.dtype.is_float for r in nest.block.refinements)
+    ]
+    products = set[Buffer]()
+    while True:  # loops carry values to statements before
+        known = set(products)
+        signs = {sign for nest in nests for sign in _signs(nest, products, memory)}
+        if products == known:
+            return len(signs) > 1
+
+
+def _signs(nest: Nest, products: set[Buffer], memory: Mapping[str, str]) -> Iterator[str]:
+    """`+` for each sum with a product, `-` for each difference, in a block; `products` are the buffers that may hold
+    some, which it extends."""
+    values = set[str]()
+    for statement in nest.block.statements:
+        taken = values.intersection(scalars_used(statement))
+        match statement:
+            case Load(into, ref):
+                if _memory_of(nest, ref, memory) in products:
+                    values.add(into)
+            case Intrinsic(into, "mul" | "div"):
+                values.add(into)
+            case Intrinsic(into, "add" | "sub" as op, inputs):
+                if taken:
+                    yield "+" if op == "add" else "-"
+                if inputs[0] == inputs[1]:
+                    values.add(into)  # x + x is a product by 2
+            case Intrinsic(into, op):
+                if taken and op == "neg":
+                    yield "-"
+                if taken:
+                    values.add(into)
+            case Store(name):
+                buffer, agg = _memory_of(nest, name, memory), nest.block.ref(name).agg
+                if agg is Agg.ADD and (taken or buffer in products):
+                    yield "+"
+                elif agg is Agg.MUL or (agg is Agg.ASSIGN and taken):
+                    products.add(buffer)
+            case _:
+                pass
+
+
 def _multiplies(nest: Nest) -> bool:
     """Whether a block computes products on their own, or operations that take several steps."""
     block, summed = nest.block, products(nest.block)
@@ -79,17 +127,12 @@ def _contracts(nest: Nest, contents: dict[Buffer, Origins], memory: Mapping[str,
     buffers hold, which it extends."""
     block, summed = nest.block, products(nest.block)
     values: dict[str, Origins] = {}
-
-    def buffer_of(ref: str) -> Buffer:
-        buffer = nest.views[ref].buffer
-        return buffer if buffer.path else Buffer((), memory[buffer.name])
-
     for statement in block.statements:
         used = [values.get(name, frozenset()) for name in scalars_used(statement)]
         origins: Origins = frozenset[Buffer | frozenset[Buffer] | None]().union(*used)
         match statement:
             case Load(into, ref):
-                buffer = buffer_of(ref)
+                buffer = _memory_of(nest, ref, memory)
                 values[into] = contents.get(buffer, frozenset({buffer}))
             case Intrinsic(into) if into in summed:
                 factors = [{each} if isinstance(each, Buffer) else each or () for each in origins]
@@ -101,7 +144,7 @@ def _contracts(nest: Nest, contents: dict[Buffer, Origins], memory: Mapping[str,
             case Intrinsic(into, "div"):
                 values[into] = origins | _PRODUCT
             case Store(name, value):
-                ref, buffer = block.ref(name), buffer_of(name)
+                ref, buffer = block.ref(name), _memory_of(nest, name, memory)
                 whole = all(isinstance(each, frozenset) for each in origins)  # a partial sum
                 if ref.agg is Agg.ADD and ref.dtype.is_float and value not in summed and not whole:
                     return True  # x + x + x
@@ -110,6 +153,12 @@ def _contracts(nest: Nest, contents: dict[Buffer, Origins], memory: Mapping[str,
                 if into := scalar_defined(statement):
                     values[into] = origins
     return False
+
+
+def _memory_of(nest: Nest, ref: str, memory: Mapping[str, str]) -> Buffer:
+    """The buffer of a view, one for all names of one memory."""
+    buffer = nest.views[ref].buffer
+    return buffer if buffer.path else Buffer((), memory[buffer.name])
 
 
 def _may_be_equal(first: Origins, second: Origins) -> bool:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from stripe.emit.loops.accumulators import Accumulator, find_accumulators
 from stripe.emit.loops.bounds import ForLoop, bounded
-from stripe.emit.loops.hints import Hint, hints_of
+from stripe.emit.loops.hints import Hint, UnrollHint, hints_of
 from stripe.emit.loops.order import buffers_of, fast_order, parallel_indices
 from stripe.emit.loops.scope import CodeScope
 from stripe.emit.loops.tiles import VectorTile, find_tile
 from stripe.emit.loops.transposes import Squares, find_transpose
-from stripe.ir import Affine, Agg, Block, Direction, Intrinsic, Store
+from stripe.ir import Affine, Agg, Block, Direction, Intrinsic, Refinement, Store
 
 _PEELED = 16
 """Most iterations of a loop that gcc makes straight code of before it forms vectors (`max-completely-peel-times`)."""
@@ -80,25 +80,34 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
 
 
 def carries_sums(plan: BlockPlan) -> bool:
-    """Whether a loop may carry several merges of integers from iteration to iteration in scalar variables.
+    """Whether a loop may carry several merges from iteration to iteration in scalar variables.
 
-    One merge in an innermost loop that no compiler makes straight code of is carried alone, unless its value is a sum
-    or a product that a compiler merges term by term. Any other becomes several where a loop around it carries on.
+    One merge in an innermost loop that no compiler makes straight code of is carried alone, unless a compiler merges
+    its value term by term. Any other becomes several where a loop around it carries on.
     """
-    block = plan.block
-    merges = [
-        statement
-        for statement in block.statements
-        if isinstance(statement, Store)
-        and not (ref := block.ref(statement.ref)).dtype.is_float
-        and (ref.agg is not Agg.ASSIGN or ref.dir is Direction.INOUT)
-    ]
+    stores = [statement for statement in plan.block.statements if isinstance(statement, Store)]
+    merges = [store for store in stores if _merges(plan.block.ref(store.ref))]
     if plan.tile:
         return bool(merges) and any(point.lanes == 1 for point in (*plan.tile.points, *plan.tile.rest))
-    low, high = plan.scope.intervals[plan.loops[-1].var] if plan.loops else (0, 0)
-    merged = {"add": {"add", "sub", "neg"}, "mul": {"mul"}}
-    joins = {op for store in merges for op in merged.get(block.ref(store.ref).agg.value, ())}
-    alone = len(merges) == 1 and high - low >= _PEELED
-    return bool(merges) and not (
-        alone and joins.isdisjoint(s.op for s in block.statements if isinstance(s, Intrinsic))
-    )
+    if len(merges) != 1 or not plan.loops:
+        return bool(merges)
+    low, high = plan.scope.intervals[plan.loops[-1].var]
+    hint = plan.hints[-1]
+    peeled = max(_PEELED, hint.count if isinstance(hint, UnrollHint) else 0)
+    return high - low < peeled or _merges_by_term(plan, merges[0].ref)
+
+
+def _merges(ref: Refinement) -> bool:
+    return ref.agg is not Agg.ASSIGN or ref.dir is Direction.INOUT
+
+
+def _merges_by_term(plan: BlockPlan, name: str) -> bool:
+    """Whether a compiler may merge parts of a value one by one into an element that the innermost loop carries:
+    terms of integers, and terms that the block adds by itself to what it has loaded."""
+    ref = plan.block.ref(name)
+    ops = {statement.op for statement in plan.block.statements if isinstance(statement, Intrinsic)}
+    if ref.agg is Agg.ASSIGN:
+        moves = plan.loops[-1].var in plan.scope.areas[name].origin.names()
+        return not moves and not ops.isdisjoint({"add", "sub", "neg", "mul"})
+    merged = {"add": {"add", "sub", "neg"}, "mul": {"mul"}}.get(ref.agg.value, set[str]())
+    return not ref.dtype.is_float and not ops.isdisjoint(merged)
