@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -104,7 +106,9 @@ function (X[N=64, C2=2], Y[N, C2]) -> (O) {
 
 
 @pytest.mark.parametrize("level", ["O2", "O3"])
-def test_products_are_rounded_before_they_are_added_and_subtracted_in_turns(level: str) -> None:
+def test_products_are_rounded_before_they_are_added_and_subtracted_in_turns(
+    level: Literal["O2", "O3"],
+) -> None:
     """A vector crossed with itself is 0, unless one of the two products is rounded together with the difference (bug
     107647 of gcc)."""
     fused = "fusion{a_reqs=[kernel],b_reqs=[kernel],objective=none},localize,scalarize"
