@@ -255,6 +255,62 @@ def test_one_unit_reaches_all_operands_of_a_block(changes: dict[str, str], wrong
     assert [one.message for one in found][:1] == ([wrong] if wrong else [])
 
 
+NO_SRAM = "no SRAM holds 'T' for all that use it: "
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({}, NO_SRAM + "no bus leads from SRAM[0] to CONV[1]; no bus leads from CONV[0] to SRAM[1]"),
+        ({"CONV[1]": "CONV"}, NO_SRAM + "no CONV reaches SRAM[0] and the other operands of b; "),
+        ({"CONV[0]": "CONV"}, NO_SRAM + "no bus leads from SRAM[0] to CONV[1]; no CONV reaches SRAM[1]"),
+        ({"CONV[1]": "CONV", "SRAM[1]": "SRAM"}, ""),  # CONV[0] makes B, too
+        ({"CONV[1]": "CONV[0]", "SRAM[1]": "SRAM"}, ""),
+        ({"CONV[0]": "CONV[floor(i/32)]", "SRAM[0]": "SRAM"}, "no SRAM holds 'A' for all that use it: "),
+    ],
+)
+def test_a_buffer_in_any_memory_lies_in_one(changes: dict[str, str], wrong: str) -> None:
+    text = (TRUST / "any_memory_of_two_units.stripe").read_text()
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    found = check_claims(parse_program(text), load_hardware(str(TRUST / "Inputs" / "bank_each.json")))
+    assert [one.message[: len(wrong)] for one in found][:1] == ([wrong] if wrong else [])
+
+
+OWN_T = "#buffers=2 #placed none new@0x00000200<SRAM> T[0] fp32(8:1)"
+NEAR_I = "#placed none new@0x00000000<SRAM[0]> I^0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({}, ""),
+        ({"CONV[k]": "CONV"}, ""),
+        (
+            {"R^0[k, 0]": "R^0[1 - k, 0]", "SRAM[k]> R^0": "SRAM[1 - k]> R^0", "CONV[k]": "CONV"},
+            NO_SRAM + "no CONV reaches SRAM[0] and the other operands of a; no CONV reaches SRAM[1] and ",
+        ),
+        (
+            {
+                OWN_T: "inout<SRAM> T = M[k, 0]:assign fp32(1:8, 8:1)",
+                " T[i]": " T[0, i]",
+                "fp32(1:1)": "fp32(1:8, 1:1)",
+                NEAR_I: f"#placed none new@0x00000200<SRAM> M[0, 0] fp32(2:8, 8:1)\n{NEAR_I}",
+            },
+            "no SRAM holds 'M' for all that use it: no bus leads from CONV[1] to SRAM[0]; ",
+        ),
+    ],
+)
+def test_a_buffer_in_any_memory_lies_in_one_at_each_point(changes: dict[str, str], wrong: str) -> None:
+    text = source("verify/machine/any_memory_of_each_point")
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    found = check_claims(parse_program(text), load_hardware(str(TRUST / "Inputs" / "bank_each.json")))
+    assert [one.message[: len(wrong)] for one in found][:1] == ([wrong] if wrong else [])
+
+
 @pytest.mark.parametrize(
     ("name", "address", "wrong"),
     [

@@ -2,12 +2,12 @@
 
 A block runs on the unit of the nearest block around it that has a location: one unit at each point of that block, for
 all operands together. An operand lies where its allocation lies. A location without a number is any unit: one that has
-the buses will do.
+the buses will do. An allocation in any memory is in one of them at each point of its block, for all blocks that use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -47,6 +47,11 @@ class _UnitOperand:
         points = Points.build((*domain.names, _BANK, _UNIT, _MEMORY), bounds, domain.constraints, equal)
         return points.onto([*names, _UNIT, _MEMORY])
 
+    def at(self, unit: Location, one: int, other: int, names: Sequence[str]) -> Points:
+        """The points over `names` at which it is in memory `other` while unit `one` runs the block."""
+        points = self.numbers(unit, names)
+        return points.where(zero=[Affine.var(_UNIT) - one, Affine.var(_MEMORY) - other]).onto(names)
+
     def wrong(self, transfer: str) -> Diagnostic:
         part: Part = ("refinement", self.nest.block.refinements.index(self.ref))
         message, hint = (
@@ -66,15 +71,20 @@ def check_reach(nests: Sequence[Nest], hardware: HardwareModel) -> Iterator[Diag
             around = around.outer
         if around is None or around.block.location.name not in hardware.units:
             continue
-        found = _operands(graph, nest, around.block.location.name)
-        operands.setdefault(around.path, (around, []))[1].extend(found)
+        used = _operands(graph, nest, around.block.location.name)
+        operands.setdefault(around.path, (around, []))[1].extend(used)
+    found: list[Diagnostic] = []
     for around, group in operands.values():
         if any(operand.missing for operand in group):
             group = _one_memory_each(group)
-            any_unit = not around.block.location.devices[-1].units
-            yield from (
-                _check_any_unit(graph, around, group) if any_unit else _check_unit(graph, around, group)
-            )
+            check = _check_any_unit if _is_any(around) else _check_unit
+            found += check(graph, around, group)
+    yield from found or _check_any_memory(graph, operands.values())
+
+
+def _is_any(nest: Nest) -> bool:
+    """Whether any unit of its name may run the innermost block."""
+    return not nest.block.location.devices[-1].units
 
 
 def _operands(graph: UnitGraph, nest: Nest, unit: str) -> Iterator[_UnitOperand]:
@@ -136,12 +146,8 @@ def _check_any_unit(graph: UnitGraph, around: Nest, operands: Sequence[_UnitOper
     point = common.sample() if common is not None else None
     if point is None:
         return
-    by_statement = [
-        [operand for operand, points in parts.items() if points.contains(point)] for parts in blamed
-    ]
-    alone = next(
-        (operand for operand in by_statement[0] if all(operand in each for each in by_statement)), None
-    )
+    by_unit = [[operand for operand, points in parts.items() if points.contains(point)] for parts in blamed]
+    alone = next((operand for operand in by_unit[0] if all(operand in each for each in by_unit)), None)
     if alone is not None:
         numbers = alone.numbers(around.block.location, names)
         ends = (
@@ -151,7 +157,7 @@ def _check_any_unit(graph: UnitGraph, around: Nest, operands: Sequence[_UnitOper
         )
         yield alone.wrong(alone.missing[next(ends)])
         return
-    lacking = dict.fromkeys(f"'{each[0].ref.name}'" for each in by_statement)
+    lacking = dict.fromkeys(f"'{each[0].ref.name}'" for each in by_unit)
     message = f"no {name} reaches {', '.join([*lacking][:-1])} and {[*lacking][-1]}"
     hint = "transfer them to memories that one unit reaches"
     yield Diagnostic(message, around.path, around.block.name, hint)
@@ -172,3 +178,83 @@ def _unreached(
         parts = [points.where(zero=[Affine.var(_MEMORY) - other]) for other in lacking]
         found[operand] = union(parts, points.names).onto(names)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _BufferUse:
+    """The use of an allocation in any memory by a located block: the operands that lie in it, and the others."""
+
+    around: Nest
+    own: Sequence[_UnitOperand]
+    others: Sequence[_UnitOperand]
+
+    def unserved(self, graph: UnitGraph, memory: int, names: Sequence[str]) -> Iterator[tuple[Points, str]]:
+        """The points over `names`, those of the allocation, at which a memory does not serve the block, and why."""
+        if _is_any(self.around):
+            yield self._unserved_by_all(graph, memory, names), self._reason(graph, memory)
+            return
+        unit = self.around.block.location.subs(self.around.local)
+        for operand in self.own:
+            for (one, other), transfer in operand.missing.items():
+                if other == memory:
+                    yield operand.at(unit, one, other, names), f"no bus leads {transfer}"
+
+    def _unserved_by_all(self, graph: UnitGraph, memory: int, names: Sequence[str]) -> Points:
+        """The points at which each unit of the name lacks the memory or another operand. Where the allocation lies
+        inside of the block, units are chosen for it alone."""
+        location, depth = self.around.block.location, self.around.depth
+        around = self.around.prefix(depth)
+        is_inside = len(names) > len(around)
+        known = names if is_inside else around
+        common: Points | None = None
+        for unit in range(len(graph.instances(location.name))):
+            lacking = [
+                each.at(location, unit, memory, known) for each in self.own if (unit, memory) in each.missing
+            ]
+            if not is_inside:
+                lacking += _unreached(graph, self.around, self.others, unit).values()
+            points = union(lacking, known)
+            common = points if common is None else common & points
+        return union([] if common is None else [common.onto(names)], names)
+
+    def _reason(self, graph: UnitGraph, memory: int) -> str:
+        block, name = self.around.block, self.own[0].ref.location.name
+        both = f"{graph.instances(name)[memory]} and the other operands of {block.name}"
+        return f"no {block.location.name} reaches {both}"
+
+
+def _check_any_memory(
+    graph: UnitGraph, groups: Iterable[tuple[Nest, Sequence[_UnitOperand]]]
+) -> Iterator[Diagnostic]:
+    """`check_reach` for allocations in any memory of a name: at each point of the block that holds one, one memory
+    serves all located blocks that use it."""
+    uses: dict[tuple[Path, str, str], list[_BufferUse]] = {}
+    for around, group in groups:
+        own: dict[tuple[Path, str, str], list[_UnitOperand]] = {}
+        for operand in group:
+            if operand.in_any:
+                holder, buffer = allocation(operand.nest, operand.ref)
+                own.setdefault((holder.path, buffer.name, operand.ref.location.name), []).append(operand)
+        for key, parts in own.items():
+            if not any(operand.missing for operand in parts):
+                continue
+            others = _one_memory_each([operand for operand in group if operand not in parts])
+            uses.setdefault(key, []).append(_BufferUse(around, parts, others))
+    for (_, _, name), parts in uses.items():
+        holder, buffer = allocation(parts[0].own[0].nest, parts[0].own[0].ref)
+        names = holder.prefix(holder.depth)
+        unserved: list[list[tuple[Points, str]]] = []
+        common: Points | None = None
+        for memory in range(len(graph.instances(name))):
+            unserved.append([fault for use in parts for fault in use.unserved(graph, memory, names)])
+            points = union((each for each, _ in unserved[-1]), names)
+            common = points if common is None else common & points
+            if common.is_empty:
+                break
+        point = common.sample() if common is not None else None
+        if point is not None:
+            reasons = [next(why for points, why in each if points.contains(point)) for each in unserved]
+            part: Part = ("refinement", holder.block.refinements.index(buffer))
+            message = f"no {name} holds '{buffer.name}' for all that use it: {'; '.join(reasons)}"
+            hint = f"copy it from one {name} to another by a transfer"
+            yield Diagnostic(message, holder.path, holder.block.name, hint, part)
