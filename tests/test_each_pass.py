@@ -13,7 +13,7 @@ import pytest
 from stripe.hw.load import load_hardware
 from stripe.ir import Program, parse_program
 from stripe.passes.registry import BUILTIN, find_pass
-from stripe.pipeline.checks.proof import ExactCheck, check_input
+from stripe.pipeline.checks.proof import ExactCheck, require_sound
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
@@ -32,7 +32,7 @@ def proved(path: Path, lists: tuple[str, ...], hardware: str) -> tuple[Program, 
         program = (
             lowered(path) if path.suffix == ".tile" else parse_program(path.read_text("utf-8"), path.name)
         )
-        check_input(program, answers.append)
+        require_sound(program, answers.append)
     else:
         before, _ = proved(path, lists[:-1], hardware)
         checks = (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from typing_extensions import override
 
 from stripe.api.arguments import require
-from stripe.api.reading import require_bounds, require_claims, require_structure
+from stripe.api.reading import require_structure
 from stripe.config.files import SUFFIXES, shipped
 from stripe.config.model import Scalar
 from stripe.garbage import collected_seldom
@@ -19,6 +20,7 @@ from stripe.ir.errors import did_you_mean
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, Remark
 from stripe.passes.registry import find_pass, pass_names
+from stripe.pipeline.checks.claims import require_claims
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.native import find_hardware
@@ -112,11 +114,12 @@ def prove(before: Program, after: Program, *, assume: str = "all", unknown: Unpr
     With `unknown="fail"` nothing counts but a proof. Raises StripeError for a `before` that is wrong in itself, as
     `stripe.check` does, or, under this policy, is not proved to be right.
     """
-    from stripe.pipeline.checks.proof import check_input, quiet
+    from stripe.pipeline.checks.proof import quiet, require_sound
     from stripe.verify.proof.judge import judge
 
     policy = _policy(assume, unknown)
-    of_input = check_input(require_claims(require_structure(before)), quiet, "the first program", policy)
+    require_claims(require_structure(before), None)
+    of_input = require_sound(before, quiet, "the first program", policy)
     return replace(judge(before, require_structure(after), policy), of_input=of_input)
 
 
@@ -178,7 +181,13 @@ def sound_for(program: Program, verify: VerifyCode, *, unchecked: bool) -> Progr
     level, StripeError where the structure is wrong, or `unchecked` code would leave a tensor or use wrong addresses."""
     require_level(verify, get_args(VerifyCode))
     require_structure(program)
-    return require_bounds(require_claims(program)) if unchecked and verify != "none" else program
+    if unchecked and verify != "none":
+        from stripe.pipeline.checks.bounds import require_memory_safe  # the prover
+
+        require_claims(program, None)
+        name = program.name or "the program"
+        require_memory_safe(program, lambda text: warnings.warn(text.strip(), stacklevel=5), name)
+    return program
 
 
 def require_level(level: str, levels: tuple[str, ...]) -> None:

@@ -6,19 +6,16 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from stripe.api.arguments import require
 from stripe.frontends.files import checked_text, first_line, printable, read_file
 from stripe.frontends.frontend import FrontEnd, ReadOptions, Source
 from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
 from stripe.garbage import collected_seldom
-from stripe.ir import ConfigError, Diagnostic, Program, StripeError, check_magnitude, verify_structural
-from stripe.ir.check.stages import has_claims
+from stripe.ir import ConfigError, Program, check_magnitude, verify_structural
 from stripe.ir.errors import combine, did_you_mean
-
-if TYPE_CHECKING:
-    from stripe.hw.schema import HardwareModel
+from stripe.pipeline.checks.claims import at_block, require_claims
 
 Shapes: TypeAlias = Mapping[str, str | Sequence[int]]
 """Shapes of Tile inputs: sizes, as `(128, 20)`, or sizes with a dtype, as `"128x20:fp16"`."""
@@ -64,10 +61,10 @@ def check(program: Program) -> None:
     that nothing wrote; missing dependences, buffers at one address. A property that cannot be decided within the limits
     of isl is a Python UserWarning.
     """
-    from stripe.pipeline.checks.proof import check_input
+    from stripe.pipeline.checks.proof import require_sound
 
-    require_claims(require_structure(program))
-    check_input(
+    require_claims(require_structure(program), None)
+    require_sound(
         program, lambda text: warnings.warn(text.strip(), stacklevel=4), program.name or "the program"
     )
 
@@ -75,38 +72,8 @@ def check(program: Program) -> None:
 def require_structure(program: Program) -> Program:
     """The program itself. Raises TypeError for other values, StripeError with each violated rule of the structure."""
     require(program, Program, "a Program", "stripe.read and stripe.parse give one")
-    _refuse(verify_structural(program) or check_magnitude(program))
-    return program
-
-
-def require_claims(program: Program, hardware: HardwareModel | None = None) -> Program:
-    """The program itself, whose structure is valid. Raises StripeError for errors in what it says of a machine."""
-    if has_claims(program):
-        from stripe.verify.machine.claims import check_claims  # loads isl
-
-        _refuse(check_claims(program, hardware))
-    return program
-
-
-def _refuse(found: Sequence[Diagnostic]) -> None:
-    """Raises StripeError with all findings, if there are any."""
-    if found:
-        places = (f"block {finding.name or '.'.join(map(str, finding.path))}" for finding in found)
-        raise combine(
-            StripeError(finding.message, where=place, hint=finding.hint or None)
-            for place, finding in zip(places, found, strict=True)
-        )
-
-
-def require_bounds(program: Program) -> Program:
-    """The program itself, for code that accesses memory without checks. Raises as `require_structure`, and StripeError
-    for accesses out of bounds; bounds that cannot be decided are a Python UserWarning."""
-    from stripe.pipeline.checks import bounds
-
-    require_structure(program)
-    bounds.require_bounds(
-        program, lambda text: warnings.warn(text.strip(), stacklevel=5), program.name or "the program"
-    )
+    if found := verify_structural(program) or check_magnitude(program):
+        raise combine(map(at_block, found))
     return program
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from stripe.cli.arguments.compile import CompileSpec, PassDiffSpec
 from stripe.cli.input import load_source, read_source
 from stripe.cli.job import Job
-from stripe.frontends.frontend import Loaded, Source, refusal
+from stripe.frontends.frontend import Loaded, Source
 from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, print_program
-from stripe.ir.check.stages import has_claims
-from stripe.verify.policy import ANY, Policy
+from stripe.pipeline.checks.claims import require_claims
+from stripe.verify.policy import Policy
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
@@ -51,24 +51,13 @@ def load_program(job: Job, source: Source, spec: CompileSpec, *, quiet: bool = F
     started = time.perf_counter()
     loaded = load_source(source, spec.reading)
     if spec.verify != "none":
-        require_claims(loaded, job.hardware)
+        require_claims(loaded.program, job.hardware, loaded.place)
     for warning in () if quiet else loaded.warnings:
         print(warning, file=sys.stderr)
     return loaded, time.perf_counter() - started
 
 
-def require_claims(loaded: Loaded, hardware: HardwareModel | None) -> None:
-    """Raises StripeError for errors in the locations, addresses, dependences and the schedule that a program has."""
-    if not has_claims(loaded.program):
-        return
-    # loads isl: only for programs with claims about a machine
-    from stripe.verify.machine.claims import check_claims
-
-    if found := check_claims(loaded.program, hardware):
-        raise refusal(found, loaded.place)
-
-
-def require_bounds(program: Program, source: Source, spec: CompileSpec) -> None:
+def require_fit_for_code(program: Program, source: Source, spec: CompileSpec) -> None:
     """Raises StripeError where emitted code, which checks nothing, could leave a tensor; `--verify none` only warns."""
     if spec.verify == "none":
         print(
@@ -76,15 +65,9 @@ def require_bounds(program: Program, source: Source, spec: CompileSpec) -> None:
             file=sys.stderr,
         )
     elif spec.verify == "structural" and find_front_end(source.language).out_of_bounds:
-        require_sound(program, source, policy(spec))  # at the level `exact` the instrument of the proof does
+        from stripe.pipeline.checks.proof import require_sound  # at the level `exact` an instrument does
 
-
-def require_sound(program: Program, source: Source, accepted: Policy = ANY) -> None:
-    """Raises StripeError for accesses out of bounds, races and undefined elements, and where the answers are not
-    `accepted`."""
-    from stripe.pipeline.checks.proof import check_input
-
-    check_input(program, to_stderr, source.name, accepted)
+        require_sound(program, to_stderr, source.name, policy(spec))
 
 
 def run_passes(

@@ -157,15 +157,15 @@ class ArenaMemory(Memory):
         self.arenas: dict[str, Arena] = {}
         self.allocations = 0
         for path, block in walk(program.entry):
-            for ref in filter(_is_placed, block.allocs):
+            for ref in (ref for ref in block.allocs if ref.is_placed):
                 nest = nest_at(program.entry, path) if ref.location.names() else None
                 self.arenas.setdefault(_memory(ref.location), Arena()).reserve(ref, nest)
 
     def serial(self, block: Block) -> bool:
-        return any(map(_is_placed, block.allocs))
+        return any(ref.is_placed for ref in block.allocs)
 
     def allocate(self, frame: Frame, ref: Refinement, agg: Agg, initial: Array | None) -> RunBuffer:
-        if not _is_placed(ref):
+        if not ref.is_placed:
             return super().allocate(frame, ref, agg, initial)
         arena = self.arenas[_memory(ref.location)]
         # One lane, as the block runs serially: a value is its offset.
@@ -175,10 +175,6 @@ class ArenaMemory(Memory):
         if initial is not None:
             buffer.start(element_view(ref, to_flat(ref, initial)))
         return buffer
-
-
-def _is_placed(ref: Refinement) -> bool:
-    return ref.offset is not None and bool(ref.location)
 
 
 def _memory(location: Location) -> str:

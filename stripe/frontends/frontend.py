@@ -64,9 +64,9 @@ _OPTIONS: Mapping[ReadOption, tuple[str, str]] = {
 
 def refusal(found: Sequence[Diagnostic], place: Callable[[Diagnostic], StripeError]) -> StripeError:
     """The error that has all findings, each at its place, in the order of the source."""
-    from stripe.ir.errors import combine
+    from stripe.ir.errors import combine_by_place
 
-    return combine(sorted(map(place, found), key=lambda error: (error.line or 0, error.col or 0)))
+    return combine_by_place(map(place, found))
 
 
 def _nowhere(diagnostic: Diagnostic) -> StripeError:

@@ -86,6 +86,7 @@ from stripe.ir.uses import (
 from stripe.ir.walk import (
     Path,
     block_at,
+    has_addresses,
     map_statements,
     map_views,
     replace_at,
@@ -170,6 +171,7 @@ __all__ = [
     "digits_of",
     "element_offset",
     "fresh",
+    "has_addresses",
     "instances",
     "interference",
     "is_dense",

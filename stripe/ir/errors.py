@@ -89,6 +89,11 @@ def combine(errors: Iterable[_Error]) -> _Error:
     return first
 
 
+def combine_by_place(errors: Iterable[_Error]) -> _Error:
+    """As `combine`, in the order of the file."""
+    return combine(sorted(errors, key=lambda error: (error.line or 0, error.col or 0)))
+
+
 _WIDTH = 160  # a longer source line is cut around the caret
 
 

@@ -214,6 +214,11 @@ class Refinement(Printable):
         return tuple([dim.size for dim in self.dims])
 
     @property
+    def is_placed(self) -> bool:
+        """Whether memory placement has given the allocation an address in a memory."""
+        return self.offset is not None and bool(self.location)
+
+    @property
     def logical_sizes(self) -> tuple[int, ...]:
         """The sizes of the tensor as its caller sees it."""
         return self.sizes if self.layout is None else self.layout.sizes

@@ -23,6 +23,11 @@ def walk(block: Block, path: Path = (0,)) -> Iterator[tuple[Path, Block]]:
             yield from walk(statement, (*path, number))
 
 
+def has_addresses(block: Block) -> bool:
+    """Whether an allocation of the block or inside it has an address."""
+    return any(ref.offset is not None for _, inner in walk(block) for ref in inner.allocs)
+
+
 def block_at(root: Program | Block, path: Path) -> Block:
     """The block at `path`, which starts with the number of the root; IndexError or TypeError when there is none."""
     block = root.entry if isinstance(root, Program) else root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stripe.ir import Block, Nest, Stage, walk, with_statements
+from stripe.ir import Block, Nest, Stage, has_addresses, with_statements
 from stripe.ir.frozen import replace
 from stripe.passes.base import NestPass, PassContext, PassGroup, Refusal, Reqs
 from stripe.poly import statement_deps
@@ -35,7 +35,7 @@ class ComputeDeps(NestPass):
         if nest.block.stage >= Stage.SCHEDULED:
             return Refusal("its schedule has set the dependences, also of buffers that share bytes")
         deps = statement_deps(nest)
-        if any(ref.offset is not None for _, block in walk(nest.blocks[0]) for ref in block.allocs):
+        if has_addresses(nest.blocks[0]):
             known = (statement.deps for statement in nest.block.statements)
             deps = [tuple(sorted({*found, *old})) for found, old in zip(deps, known, strict=True)]
         statements = [

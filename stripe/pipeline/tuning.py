@@ -22,7 +22,7 @@ from stripe.exec.toolchain import find_compiler, identity
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program, StripeError, print_program
 from stripe.passes.base import Pass, PassContext
-from stripe.pipeline.checks.bounds import require_bounds
+from stripe.pipeline.checks.bounds import require_memory_safe
 from stripe.pipeline.checks.proof import quiet
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.manager import PassManager
@@ -131,7 +131,7 @@ def _measured(programs: Sequence[Program]) -> Iterator[float]:
     inputs = random_inputs(programs[0])
     for number, program in enumerate(programs):
         try:
-            require_bounds(program, quiet)
+            require_memory_safe(program, quiet)
             built = compile_program(program, CompileOptions())
             once = isolated(lambda built=built: min(built.bench(inputs, 1).processor))
         except (StripeError, EngineCrash):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from stripe.ir.errors import StripeError, StripeWarning
+from stripe.ir.errors import StripeError, StripeWarning, combine_by_place
 from stripe.ir.frozen import frozen
 from stripe.ir.span import Span
 
@@ -45,25 +45,7 @@ class CalledError(StripeError):
         self.call = call
 
 
-class TileErrors(StripeError):
-    """Several errors of one file. The first gives the place; `str()` shows all, in the order of the file."""
-
-    def __init__(self, errors: tuple[StripeError, ...]) -> None:
-        first = errors[0]
-        super().__init__(
-            first.reason, path=first.path, line=first.line, col=first.col, where=first.where, hint=first.hint,
-            source=first.source, length=first.length,
-        )  # fmt: skip
-        self.errors = errors
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.errors))
-
-
-def raise_collected(errors: Iterable[StripeError]) -> None:
-    """Raises the collected errors together; returns where there is none."""
-    found = tuple(sorted(errors, key=lambda error: (error.line or 0, error.col or 0)))
-    if len(found) == 1:
-        raise found[0]
-    if found:
-        raise TileErrors(found)
+def raise_collected(errors: Sequence[StripeError]) -> None:
+    """Raises the collected errors together, in the order of the file; returns where there is none."""
+    if errors:
+        raise combine_by_place(errors)

@@ -44,9 +44,9 @@ class LogicalForm:
         """The form of `program`, with one more output for each output in `owed` of the same logical sizes: its elements
         in the layout there, under the name there, holes included. Where `promised`, the holes hold the pad in any case.
         """
-        sizes = {ref.name: _logical_sizes(ref) for ref in program.outputs}
+        sizes = {ref.name: ref.logical_sizes for ref in program.outputs}
         outputs = sizes.keys()
-        owed = {name: ref for name, ref in (owed or {}).items() if sizes.get(name) == _logical_sizes(ref)}
+        owed = {name: ref for name, ref in (owed or {}).items() if sizes.get(name) == ref.logical_sizes}
         packed = [
             ref
             for ref in program.entry.allocs
@@ -92,10 +92,6 @@ class LogicalForm:
         statements = [retarget(statement, names) for statement in program.entry.statements]
         entry = replace(program.entry, refinements=tuple(refs), statements=(*before, *statements, *after))
         return LogicalForm(with_entry(program, entry), len(before))
-
-
-def _logical_sizes(ref: Refinement) -> tuple[int, ...]:
-    return ref.sizes if ref.layout is None else ref.layout.sizes
 
 
 def packed_names(program: Program) -> frozenset[str]:

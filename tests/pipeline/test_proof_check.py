@@ -23,12 +23,12 @@ def test_what_is_undecided_is_told_or_fails(part: str, monkeypatch: pytest.Monke
     else:
         monkeypatch.setattr(proof, "prove_pads", lambda _: Unknown("more than 5 isl operations"))
     lines: list[str] = []
-    proof.check_input(program, lines.append, "p.tile")
+    proof.require_sound(program, lines.append, "p.tile")
     (line,) = lines
     assert part in line
     assert "more than 5 isl operations" in line
     with pytest.raises(proof.ProofError, match="not proved to be right in itself"):
-        proof.check_input(program, lines.append, "p.tile", Policy(unknown_fails=True))
+        proof.require_sound(program, lines.append, "p.tile", Policy(unknown_fails=True))
 
 
 def test_code_without_checks_needs_a_decided_input(

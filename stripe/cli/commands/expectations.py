@@ -18,7 +18,6 @@ from stripe.ir.block import Block
 from stripe.passes.base import Remark
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.instrument import Instrument
-from stripe.tile import TileErrors
 
 _EXPECTED = re.compile(
     r"expected-(?P<kind>error|warning|remark)\s*(?:@\s*(?P<place>[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*?)\}\}"
@@ -71,11 +70,8 @@ def error_messages(error: StripeError, source: Source) -> list[Message]:
 
 def all_errors(error: StripeError) -> Iterator[StripeError]:
     """The error, and the errors found in the same go."""
-    if isinstance(error, TileErrors):
-        yield from error.errors
-    else:
-        yield error
-        yield from error.others
+    yield error
+    yield from error.others
 
 
 def expectations(source: Source) -> list[Message]:

@@ -12,8 +12,7 @@ from stripe.cli.compiling import (
     load_program,
     policy,
     read_job,
-    require_bounds,
-    require_claims,
+    require_fit_for_code,
     run_passes,
     to_stderr,
     warn_of_idle_parameters,
@@ -24,10 +23,11 @@ from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
 from stripe.cli.usage import UsageError
-from stripe.frontends.frontend import Loaded, ReadOptions, Source
+from stripe.frontends.frontend import ReadOptions, Source
 from stripe.frontends.registry import by_suffix, find_front_end
 from stripe.ir import ConfigError, Program, StripeError, print_program
 from stripe.output import check_folder, write_folder
+from stripe.pipeline.checks.claims import require_claims
 
 if TYPE_CHECKING:
     from stripe.cli.commands.expectations import Message
@@ -168,7 +168,7 @@ def _product(
         collector = RemarkCollector(loaded, messages)
     unchecked = target is not None and target.unchecked
     if unchecked:
-        require_bounds(loaded.program, source, spec)
+        require_fit_for_code(loaded.program, source, spec)
     result = run_passes(job, spec, loaded.program, reading, collector, unchecked=unchecked)
     if against is not None:
         _compare(job, against, spec, result)
@@ -219,6 +219,6 @@ def _compare(job: Job, against: Source, spec: OptSpec, result: Program) -> None:
         takes_shapes = "shapes" in find_front_end(against.language).takes
         options = ReadOptions(spec.shape if takes_shapes else ())
     reference = load_source(against, options)
-    require_claims(reference, job.hardware)
-    require_claims(Loaded(result), job.hardware)
+    require_claims(reference.program, job.hardware, reference.place)
+    require_claims(result, job.hardware)
     check_against(reference.program, against.name, result, to_stderr, policy(spec))

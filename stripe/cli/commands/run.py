@@ -14,8 +14,7 @@ from stripe.cli.commands.comparison import ComparedRun
 from stripe.cli.compiling import (
     load_program,
     read_job,
-    require_bounds,
-    require_sound,
+    require_fit_for_code,
     run_passes,
     to_stderr,
     warn_of_idle_parameters,
@@ -46,7 +45,7 @@ def perform(job: Job, spec: RunSpec) -> int:
     original = loaded.program
     require_memory(original, source.name)
     if engine.unchecked:
-        require_bounds(original, source, spec)
+        require_fit_for_code(original, source, spec)
         warn_of_vectors(job)
     program = run_passes(job, spec, original, reading, unchecked=engine.unchecked)
     warn_of_idle_parameters(job)
@@ -63,7 +62,9 @@ def perform(job: Job, spec: RunSpec) -> int:
         raise
     except EngineCrash:
         # a program that is wrong in itself (--verify none) is no fault of ours
-        require_sound(original, source)
+        from stripe.pipeline.checks.proof import require_sound
+
+        require_sound(original, to_stderr, source.name)
         raise
     comparison = None
     if spec.compare is not None:

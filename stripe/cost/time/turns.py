@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from stripe.cost.time.pieces import Loop, Piece
-from stripe.ir import Location, Path, Refinement, instances, walk
+from stripe.ir import Location, Path, Refinement, has_addresses, instances
 
 
 class MemoryWaits(NamedTuple):
@@ -80,7 +80,7 @@ def _used(loop: Loop, piece: Piece, depth: int) -> Iterator[_StageBuffer]:
         if ref.name in views:
             copies = depth if ref.offset is None else max(1, ref.copies // instances(loop.nest, ref))
             yield _StageBuffer(loop.nest.path, ref, ref.location.subs(loop.nest.local), copies)
-    if any(ref.offset is not None for _, block in walk(piece.nest.block) for ref in block.allocs):
+    if has_addresses(piece.nest.block):
         for nest in piece.nest.walk():
             for ref in nest.block.allocs:
                 if ref.offset is not None:

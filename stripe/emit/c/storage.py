@@ -17,7 +17,6 @@ from stripe.emit.loops.memory import (
     arena_key,
     check_size,
     first_fill,
-    is_placed,
     lifetimes,
 )
 from stripe.emit.loops.scope import Area, Pointer
@@ -84,7 +83,7 @@ class Storage:
         writer.line(writer.dialect.pointer_into(pointer, memory, offset, restrict=restrict))
 
     def _has_arena(self, ref: Refinement) -> bool:
-        return self._with_arenas and is_placed(ref)
+        return self._with_arenas and ref.is_placed
 
     def scratch(self, ref: Refinement, writer: Writer, stack: ExitStack) -> Area:
         """Declares an allocation of the code itself, for the statement that follows."""

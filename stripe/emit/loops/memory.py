@@ -145,11 +145,6 @@ class LocationMemory:
         return Area(whole.pointer, unit * step + whole.origin, ref.sizes)
 
 
-def is_placed(ref: Refinement) -> bool:
-    """Whether memory placement has given the allocation an address."""
-    return ref.offset is not None and bool(ref.location)
-
-
 def arena_key(ref: Refinement) -> str:
     """The names of the devices of the location: each has an arena."""
     return "/".join(device.name for device in ref.location.devices)
@@ -160,7 +155,7 @@ def plan_arenas(program: Program, names: Names) -> dict[str, LocationMemory]:
     extents: dict[str, list[int]] = {}
     sizes: dict[str, int] = {}
     placed = (
-        (path, ref) for path, block in walk(program.entry) for ref in block.refinements if is_placed(ref)
+        (path, ref) for path, block in walk(program.entry) for ref in block.refinements if ref.is_placed
     )
     for path, ref in placed:
         check_size(ref)

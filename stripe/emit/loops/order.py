@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stripe.emit.loops.memory import is_placed
 from stripe.emit.loops.scope import CodeScope
 from stripe.ir import Block, Special, linearized, separating, step, walk
 
@@ -67,7 +66,7 @@ def parallel_indices(block: Block, order: Sequence[str], outer: CodeScope) -> tu
     """
     if outer.private or not block.tags.has_any(_PARALLEL_TAGS):
         return ()
-    if any(is_placed(ref) for _, inner in walk(block) for ref in inner.refinements):
+    if any(ref.is_placed for _, inner in walk(block) for ref in inner.refinements):
         return ()
     apart = separating(block, buffers_of(block, outer))
     chosen: list[str] = []

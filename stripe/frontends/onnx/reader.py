@@ -26,7 +26,7 @@ from stripe.frontends.onnx.operators import Library
 from stripe.frontends.onnx.values import Array, TensorValue, constant
 from stripe.ir import Program, StripeError
 from stripe.ir.errors import combine
-from stripe.tile import CalledError, TileErrors, bind, lower, parse_tile, program_name
+from stripe.tile import CalledError, bind, lower, parse_tile, program_name
 
 if TYPE_CHECKING:
     from stripe.frontends.frontend import Arrays
@@ -54,9 +54,8 @@ def program(found: Network, name: str) -> Program:
 
 def _of_nodes(error: StripeError, found: Network, name: str) -> StripeError:
     """Errors in calls as errors of their nodes."""
-    errors = error.errors if isinstance(error, TileErrors) else (error,)
     placed: list[StripeError] = []
-    for one in errors:
+    for one in (error, *error.others):
         line = one.call.line if isinstance(one, CalledError) else one.line
         where = None if line is None else _node_at(found, line)
         text = f"{one.reason}: {one.source.strip()}" if one.source else one.reason

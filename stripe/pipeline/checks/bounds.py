@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
 
 
-def require_bounds(program: Program, write: Callable[[str], object], name: str = "the program") -> None:
+def require_memory_safe(program: Program, write: Callable[[str], object], name: str = "the program") -> None:
     """Raises StripeError for accesses out of bounds and reads of unwritten elements; `write` gets a line for those
     that cannot be decided."""
     raise_findings(errors_of(check_memory(program), write, name), name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from stripe.ir import Program, StripeError, walk
+from stripe.ir import Program, StripeError, has_addresses
 from stripe.ir.errors import combine
 from stripe.pipeline.checks.dependences import DependenceCheck
 from stripe.pipeline.entry import PassEntry
@@ -29,7 +29,7 @@ class ProofError(StripeError):
     exit_status = 3
 
 
-def check_input(
+def require_sound(
     program: Program, write: Callable[[str], object], name: str = "the input", policy: Policy = ANY
 ) -> tuple[Assumption, ...]:
     """The assumptions that the pads of outputs need. Raises StripeError for a program that is wrong in itself: out of
@@ -90,7 +90,7 @@ def check_against(
     """Proves that `program` computes what `reference` does, which users know as `name`. Raises ProofError for an answer
     that `policy` does not accept, StripeError for a reference that is wrong in itself.
     """
-    check_input(reference, write, name, policy)
+    require_sound(reference, write, name, policy)
     report = _Report(write, policy)
     words = ("does not compute", "is not proved to compute")
     different, unproved = (f"the program {verb} what {name} does" for verb in words)
@@ -170,7 +170,7 @@ class ExactCheck(Instrument):
     @override
     def begin(self, program: Program) -> None:
         if not self._input_checked:
-            check_input(program, self._write, self._name, self._report.policy)
+            require_sound(program, self._write, self._name, self._report.policy)
         self._input = program
         self._dependences.begin(program)
 
@@ -193,7 +193,7 @@ class ExactCheck(Instrument):
     def end(self, program: Program) -> None:
         self._report.summary()
         assert self._input is not None
-        placed = any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs)
+        placed = has_addresses(program.entry)
         if program is self._input and not placed:
             return
         most = MOST_STEPS if placed else MOST_STEPS_OF_PROVED

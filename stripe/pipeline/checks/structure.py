@@ -13,10 +13,10 @@ from stripe.ir import (
     Program,
     Stage,
     StripeError,
+    has_addresses,
     parse_program,
     print_program,
     verify_structural,
-    walk,
 )
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.fault import InternalFault, first_lines
@@ -54,7 +54,7 @@ class StructureCheck(Instrument):
             raise InternalFault(f"pass {entry.label} produced invalid IR", first_lines(found))
 
     def _check_machine(self, program: Program) -> list[Diagnostic]:
-        addresses = any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs)
+        addresses = has_addresses(program.entry)
         if program.stage < Stage.SCHEDULED and not addresses:
             return []
         from stripe.verify.machine.schedule import check_placement, check_schedule

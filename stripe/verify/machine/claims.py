@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Diagnostic, Nest, Program, Stage, verify_structural, walk
+from stripe.ir import Diagnostic, Nest, Program, Stage, has_addresses, verify_structural
 from stripe.ir.check.stages import check_addresses
 from stripe.verify.machine.registers import check_registers
 from stripe.verify.machine.schedule import check_dependences, check_placement, check_schedule
@@ -28,6 +28,6 @@ def check_claims(program: Program, hardware: HardwareModel | None = None) -> lis
         found = check_schedule(program, hardware)
     elif any(statement.deps for statement in program.main.statements):
         found = check_dependences(program)
-    if any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs):
+    if has_addresses(program.entry):
         found += [wrong for wrong in check_placement(program, hardware) if wrong not in found]
     return found
