@@ -16,12 +16,12 @@ PASS = '''"""The pass `{name}`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
 
 from stripe.ir import Block
+from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 
 

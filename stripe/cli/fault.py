@@ -6,8 +6,8 @@ import sys
 import traceback
 from pathlib import Path
 
-from stripe.cli.exit_status import FAULT
 from stripe.cli.job import Job
+from stripe.exit_status import FAULT
 from stripe.ir import StripeError
 
 _MOST_LINES = 20

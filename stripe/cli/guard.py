@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 
-from stripe.cli.exit_status import BROKEN_PIPE, INTERRUPTED, OK, SIGNALLED, USAGE_ERROR
 from stripe.cli.job import Job
 from stripe.cli.option import Spec
 from stripe.cli.streams import safe_stderr, silence_stdout, write_stdout
 from stripe.cli.usage import UsageError
+from stripe.exit_status import BROKEN_PIPE, INTERRUPTED, OK, SIGNALLED, USAGE_ERROR
 
 _ENDS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that end a process: of `kill`, and of a terminal that closes."""

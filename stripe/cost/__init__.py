@@ -1,1 +1,1 @@
-"""Exact counts, the analytical cost model, the event simulator and energy."""
+"""Cost: exact counts, the mapper, time on a machine by prices and by the event simulator, and reports."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from stripe.exit_status import INPUT_ERROR, OK, USAGE_ERROR
+
 
 class StripeError(Exception):
     """An error in the user's input. `str()` is the whole message:
@@ -20,7 +22,7 @@ class StripeError(Exception):
     `others` are further errors found in the same go; they print after this one.
     """
 
-    exit_status = 1
+    exit_status = INPUT_ERROR
     kind = "error"
 
     def __init__(
@@ -69,13 +71,13 @@ class StripeError(Exception):
 class ConfigError(StripeError):
     """An error in a pass list, a hardware model or a command line."""
 
-    exit_status = 2
+    exit_status = USAGE_ERROR
 
 
 class StripeWarning(StripeError):
     """A construct of the input that is valid and seldom meant. It is shown as an error is, and never raised."""
 
-    exit_status = 0
+    exit_status = OK
     kind = "warning"
 
 

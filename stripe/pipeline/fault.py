@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 
 class InternalFault(Exception):
     """A fault of ours, not of the user: a pass that crashed or produced invalid IR.
 
-    `details` has one finding per line; `reproducer` says where the crash reproducer lies once it is written.
+    `details` has one finding per line.
     """
-
-    exit_status = 70
 
     def __init__(self, reason: str, details: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
         self.reason = reason
         self.details = details
-        self.reproducer: Path | None = None
 
 
 MOST_FINDINGS = 10

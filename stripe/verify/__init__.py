@@ -1,1 +1,1 @@
-"""The proof of a rewrite, its fallback by running, and the errors of a single program."""
+"""The proof of a rewrite, its fallback by running, the soundness of a single program, and checkers of schedules."""

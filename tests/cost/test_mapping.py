@@ -9,7 +9,7 @@ import pytest
 
 from stripe.cost.counts.counts import count_program
 from stripe.cost.mapping import search as search_module
-from stripe.cost.mapping.machine import target_for
+from stripe.cost.mapping.machine import hierarchy_for
 from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Operand, residencies
 from stripe.cost.mapping.search import LoopMapping, search, undominated
 from stripe.hw import load_hardware
@@ -41,7 +41,7 @@ def conv(size: int, window: int, c: int, k: int, stride: int = 1) -> LoopNest:
 def target(nest: LoopNest, *, free: bool = False, bypass: bool = False, keep: bool = False) -> Hierarchy:
     """ref16x16 with the weights stationary."""
     hardware = load_hardware("ref16x16", {"FREE": free, "BYPASS": bypass, "KEEP_HALO": keep})
-    return target_for(nest, nest.operands[0], hardware, "PE", I8)
+    return hierarchy_for(nest, nest.operands[0], hardware, "PE", I8)
 
 
 MATMUL = matmul(512, 512, 512)
@@ -190,7 +190,7 @@ def test_no_plan_where_nothing_fits() -> None:
 def chains(machine: HardwareModel, unit: str) -> list[set[str]]:
     """For each operand of a product the memories that may hold it, one after the other."""
     nest = matmul(4, 4, 4)
-    levels = target_for(nest, nest.operands[0], machine, unit, I8)
+    levels = hierarchy_for(nest, nest.operands[0], machine, unit, I8)
     found = zip(*residencies(nest, levels), strict=True)
     return [{" ".join(node.level.memory for node in chain) for chain in each} for each in found]
 

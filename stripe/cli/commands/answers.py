@@ -9,10 +9,10 @@ from stripe.cli.arguments.compile import CompileSpec
 from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.option import Spec
 from stripe.cli.streams import write_text
+from stripe.exit_status import OK
 
 if TYPE_CHECKING:
     from stripe.config.registry import Registry

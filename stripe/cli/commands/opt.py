@@ -18,11 +18,11 @@ from stripe.cli.compiling import (
     warn_of_idle_parameters,
     warn_of_idle_policy,
 )
-from stripe.cli.exit_status import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
 from stripe.cli.usage import UsageError
+from stripe.exit_status import INPUT_ERROR, OK
 from stripe.frontends.frontend import ReadOptions, Source
 from stripe.frontends.registry import by_suffix, find_front_end
 from stripe.ir import ConfigError, Program, StripeError, print_program

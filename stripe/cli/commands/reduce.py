@@ -7,10 +7,10 @@ from pathlib import Path
 
 from stripe.cli import start
 from stripe.cli.arguments.reduce import ReduceSpec
-from stripe.cli.exit_status import OK
 from stripe.cli.input import read_source
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
+from stripe.exit_status import OK
 from stripe.ir import ConfigError, StripeError
 from stripe.output import check_output
 from stripe.pipeline.reduction.command import Command

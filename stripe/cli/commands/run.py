@@ -20,13 +20,13 @@ from stripe.cli.compiling import (
     warn_of_idle_parameters,
     warn_of_idle_policy,
 )
-from stripe.cli.exit_status import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.config.files import NATIVE
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.errors import ExecutionError
 from stripe.exec.isolation import EngineCrash
 from stripe.exec.native.processor import this_processor
+from stripe.exit_status import MISMATCH, OK
 from stripe.ir import Program, StripeError
 from stripe.output import check_output
 from stripe.pipeline.elapsed import ElapsedLine

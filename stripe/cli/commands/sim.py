@@ -15,7 +15,6 @@ from stripe.cli.compiling import (
     warn_of_idle_parameters,
     warn_of_idle_policy,
 )
-from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
 from stripe.cli.tables import write_tables
@@ -26,6 +25,7 @@ from stripe.cost.report.report import counts_json, simulation_json
 from stripe.cost.report.schema import CountsJson, SimulationJson
 from stripe.cost.report.tables import counts_tables, simulation_notes, simulation_tables, unverified_notes
 from stripe.cost.time.simulate import simulate_program
+from stripe.exit_status import OK
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
 

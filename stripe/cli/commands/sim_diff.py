@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.tables import write_tables
 from stripe.config.document import read_json
 from stripe.config.validate import validate
 from stripe.cost.report.difference import difference_tables
 from stripe.cost.report.schema import SimulationJson
+from stripe.exit_status import OK
 
 
 def perform(_job: Job, spec: SimSpec) -> int:

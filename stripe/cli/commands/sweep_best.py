@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripe.cli.arguments.sweep import BestSpec
-from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.cli.tables import write_tables
+from stripe.exit_status import OK
 from stripe.ir import StripeError
 from stripe.sweeps.report.tables import front_table
 from stripe.sweeps.results import best_point, pareto_front

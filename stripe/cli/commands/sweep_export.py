@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripe.cli.arguments.sweep import ExportSpec
-from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
+from stripe.exit_status import OK
 from stripe.output import write_bytes
 from stripe.sweeps.store import csv_bytes, open_store, parquet_bytes
 

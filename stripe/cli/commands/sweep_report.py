@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import cast
 
 from stripe.cli.arguments.sweep import ReportSpec
-from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
+from stripe.exit_status import OK
 from stripe.output import write_bytes, write_folder
 from stripe.sweeps.plan import read_plan
 from stripe.sweeps.report.pictures import PictureFormat, pictures

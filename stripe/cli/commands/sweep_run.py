@@ -9,11 +9,11 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 from stripe.cli.arguments.sweep import RunSweepSpec
-from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.setup import parse_defines
 from stripe.cli.streams import write_stdout
 from stripe.exec.cache import make_private, user_cache
+from stripe.exit_status import OK
 from stripe.ir import ConfigError
 from stripe.ir.errors import StripeWarning
 from stripe.sweeps.cluster import cluster

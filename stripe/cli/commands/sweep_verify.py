@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripe.cli.arguments.sweep import VerifySweepSpec
-from stripe.cli.exit_status import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
+from stripe.exit_status import MISMATCH, OK
 from stripe.ir import ConfigError, StripeError
 from stripe.sweeps.plan import read_plan
 from stripe.sweeps.results import best

@@ -25,7 +25,7 @@ class MappingRules:
     buffers: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-def target_for(
+def hierarchy_for(
     nest: LoopNest,
     stationary: Operand,
     hardware: HardwareModel,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from stripe.cost.mapping.machine import MappingRules, target_for
+from stripe.cost.mapping.machine import MappingRules, hierarchy_for
 from stripe.cost.mapping.problem import Hierarchy, LoopNest
 from stripe.cost.mapping.search import Found, LoopMapping, Objective, search
 from stripe.hw.schema import HardwareModel
@@ -125,7 +125,7 @@ class _NestSearch:
         held = form.operands[:-1] if self.stationary is None else (form.operands[self.stationary],)
         timed = mapper.objective != "energy"
         targets = [
-            target_for(form, operand, mapper.hardware, mapper.unit, self.dtype, self.rules, timed=timed)
+            hierarchy_for(form, operand, mapper.hardware, mapper.unit, self.dtype, self.rules, timed=timed)
             for operand in held
         ]
         found = mapper.find(form, targets, self.plans)

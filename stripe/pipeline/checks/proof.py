@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
+from stripe.exit_status import MISMATCH
 from stripe.ir import Program, StripeError, has_addresses
 from stripe.ir.errors import combine
 from stripe.pipeline.checks.dependences import DependenceCheck
@@ -26,7 +27,7 @@ from stripe.verify.soundness import Finding, check_soundness
 class ProofError(StripeError):
     """Two programs do not mean the same."""
 
-    exit_status = 3
+    exit_status = MISMATCH
 
 
 def require_sound(

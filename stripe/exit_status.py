@@ -1,4 +1,4 @@
-"""The exit statuses of all commands."""
+"""The exit statuses of all commands, which errors carry."""
 
 from __future__ import annotations
 
