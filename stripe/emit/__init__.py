@@ -1,1 +1,1 @@
-"""Programs in other forms: `targets` lists them, `loops` plans the loops of code, `c` writes C, `library` folders of it."""
+"""Programs in other forms: `targets` lists them, `loops` plans loops, `c` writes C, and `library` folders of C."""
