@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Literal
 
 from stripe.hw.graph import UnitGraph
-from stripe.ir import Block, ConfigError, Location, Statement, walk
+from stripe.ir import Block, ConfigError, Domain, Location, Nest, walk
 from stripe.passes.schedule.banks import Banks
 
 
@@ -25,12 +26,12 @@ class ReachedBanks:
 
 
 def reachable(
-    statement: Statement, banks: Banks, transfers: Sequence[Location], graph: UnitGraph | None
+    statement: Nest, banks: Banks, transfers: Sequence[Location], graph: UnitGraph | None
 ) -> ReachedBanks:
-    """The banks that its unit and the units of the `transfers` reach; of a unit without a number the one of the name
-    that reaches most of them. ConfigError when a unit reaches none of them."""
+    """The banks that the unit of a statement, or of a block around it, and the units of the `transfers` reach; of units
+    of one name the one that reaches most of them, of a number over indices all together. ConfigError when a unit
+    reaches none of them."""
     found = tuple(banks.numbers)
-    location = statement.location if isinstance(statement, Block) else Location()
     if graph is None:
         return ReachedBanks(found, found)
     for unit in transfers:
@@ -38,21 +39,50 @@ def reachable(
             found = _reached(banks, found, str(unit), "both", graph)
             if not found:
                 raise _unreached(f"{unit} reaches no {banks.memory}")
-    units = [str(location)] if str(location) in graph.units else []
-    if location.name in graph.model.units and not location.devices[-1].units:
-        units = [*graph.instances(location.name)]
-    if not units:
+    location = _location(statement)
+    if location.name not in graph.model.units or len(location.devices) != 1:
         return ReachedBanks(found, found)
+    units = _units(location, statement.domain, graph)
     choices = [
         ReachedBanks(*(_reached(banks, found, unit, access, graph) for access in ("read", "write")))
         for unit in units
     ]
-    best = max(
-        choices, key=lambda each: (len(each.of(reads=True, writes=True)), len(each.loads) + len(each.stores))
-    )
+    if location.devices[-1].units:
+        loads = tuple(bank for bank in found if all(bank in each.loads for each in choices))
+        stores = tuple(bank for bank in found if all(bank in each.stores for each in choices))
+        best = ReachedBanks(loads, stores)
+    else:
+        best = max(
+            choices,
+            key=lambda each: (len(each.of(reads=True, writes=True)), len(each.loads) + len(each.stores)),
+        )
     if not best.loads or not best.stores:
-        raise _unreached(f"{location} reaches no {banks.memory} that {transfers[0]} reaches")
+        is_one = len(units) == 1 or not location.devices[-1].units
+        none = f"reaches no {banks.memory}" if is_one else f"reach no {banks.memory} in common"
+        who = str(location) if is_one else ", ".join(units)
+        raise _unreached(f"{who} {none} that {transfers[0]} reaches")
     return best
+
+
+def _location(nest: Nest) -> Location:
+    """The unit on which statements of the innermost block run that have none of their own, over the names of the
+    domain; none where all have."""
+    if not nest.block.location and all(isinstance(s, Block) and s.location for s in nest.block.statements):
+        return Location()
+    around: Nest | None = nest
+    while around is not None and not around.block.location:
+        around = around.outer
+    return Location() if around is None else around.block.location.subs(around.local)
+
+
+def _units(location: Location, domain: Domain, graph: UnitGraph) -> list[str]:
+    """The units of the machine that a location may name."""
+    units = graph.instances(location.name)
+    for number in location.devices[-1].units[:1]:
+        low, high = number.bounds(domain.ranges)
+        step = gcd(*(factor for _, factor in number.terms)) or 1
+        units = [unit for n, unit in enumerate(units) if low <= n <= high and (n - low) % step == 0]
+    return [*units]
 
 
 def _reached(

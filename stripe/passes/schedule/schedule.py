@@ -270,11 +270,11 @@ class Schedule(Pass):
             Needs(
                 operands_of(block, number),
                 scratch_of(inside[number], banks, depth) if number in inside else (),
-                reachable(statement, banks, units, machine and machine.graph),
+                reachable(inside.get(number, nest), banks, units, machine and machine.graph),
                 number in inside and is_tiled(inside[number], depth),
                 stream_instances(inside[number], depth) if number in inside else 1,
             )
-            for number, statement in enumerate(block.statements)
+            for number in range(len(block.statements))
         ]
         # Temporaries of the program do not outlive main.
         inner = nest.blocks[0].refinements if block.is_main else ()
