@@ -16,6 +16,7 @@ from stripe.poly.encode import (
     isl_aff,
 )
 from stripe.poly.limits import CONTEXT, coalesced
+from stripe.poly.private_copy import private_copy
 from stripe.poly.sets import Points
 
 
@@ -147,11 +148,11 @@ class Relation:
 
     def first(self) -> Relation:
         """The lexicographically first image of each point."""
-        return Relation(self.ins, self.outs, self.raw.lexmin())
+        return Relation(self.ins, self.outs, private_copy(self.raw).lexmin())
 
     def last(self) -> Relation:
         """The lexicographically last image of each point."""
-        return Relation(self.ins, self.outs, self.raw.lexmax())
+        return Relation(self.ins, self.outs, private_copy(self.raw).lexmax())
 
     def on_domain(self) -> Relation:
         """Relates each point that has an image to itself."""
@@ -198,7 +199,7 @@ class Relation:
         """The function in one piece, where it is one affine function on all of its points."""
         if self.raw.n_basic_map() <= 1:
             return self
-        hull = isl.Map.from_basic_map(self.raw.affine_hull())
+        hull = isl.Map.from_basic_map(private_copy(self.raw).affine_hull())
         whole = hull.intersect_domain(coalesced(self.raw.domain()))
         return Relation(self.ins, self.outs, whole) if whole.is_single_valued() else self
 
@@ -208,13 +209,15 @@ class Relation:
         """
         if not any(part.dim(isl.dim_type.div) for part in self.raw.get_basic_maps()):
             return self
-        function = isl.PwMultiAff.from_map(self.raw)
+        function = isl.PwMultiAff.from_map(private_copy(self.raw))
         return Relation(self.ins, self.outs, coalesced(isl.Map.from_pw_multi_aff(function)))
 
     def forms(self) -> tuple[Affine, ...] | None:
         """The images as quasi-affines of their points, for a function; None where no piece's form holds for all."""
         found: list[isl.MultiAff] = []
-        isl.PwMultiAff.from_map(self.raw).coalesce().foreach_piece(lambda _, piece: found.append(piece))
+        isl.PwMultiAff.from_map(private_copy(self.raw)).coalesce().foreach_piece(
+            lambda _, piece: found.append(piece)
+        )
         for piece in found:
             forms = tuple(affine_of(piece.get_at(number), self.ins) for number in range(len(self.outs)))
             if self.subset_of(Relation.function(self.domain, dict(zip(self.outs, forms, strict=True)))):

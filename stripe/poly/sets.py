@@ -24,6 +24,7 @@ from stripe.poly.encode import (
     rows_of,
 )
 from stripe.poly.limits import coalesced
+from stripe.poly.private_copy import private_copy
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +182,7 @@ class Points:
 
     def lexmin(self) -> dict[str, int] | None:
         """The lexicographically first point; None when there is none."""
-        return Points(self.names, self.raw.lexmin()).sample()
+        return Points(self.names, private_copy(self.raw).lexmin()).sample()
 
     def contains(self, values: Mapping[str, int]) -> bool:
         """Whether the point with these coordinates is in the set."""

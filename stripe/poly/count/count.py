@@ -15,6 +15,7 @@ from stripe.poly.count.rows import count_rows
 from stripe.poly.count.separable import distinct_values
 from stripe.poly.encode import Row, rows_of
 from stripe.poly.limits import operation_limit, within
+from stripe.poly.private_copy import private_copy
 from stripe.poly.sets import Points, pieces, points_of, union
 
 _OPERATIONS = 2_000_000
@@ -192,7 +193,7 @@ def distinct_per_point(access: Access, fixed: Iterable[str] = ()) -> int | None:
 
 
 def _count_piece(piece: Points) -> int:
-    basics = piece.raw.detect_equalities().get_basic_sets()
+    basics = private_copy(piece.raw).detect_equalities().get_basic_sets()
     if not basics:
         return 0
     equalities, inequalities, floors = rows_of(basics[0])
