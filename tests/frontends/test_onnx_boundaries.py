@@ -576,6 +576,26 @@ def test_scales_are_no_doubles(opset: int) -> None:
         assert found[0, 0].tolist() == np.minimum(expected, 29).tolist()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+@pytest.mark.parametrize("align", [0, 1])
+@pytest.mark.parametrize("sizes", [(1, 3, 4, 5), (2, 1, 1, 3), (1, 2, 2, 3, 4), (3, 1, 1, 1, 2)], ids=str)
+def test_grids_of_any_batch_and_size(
+    sizes: tuple[int, ...], align: int, dtype: type[np.floating[Any]]
+) -> None:
+    """An axis of one element is at -1 where the middles of the outermost elements are the ends, else at 0."""
+    rank = len(sizes) - 2
+    theta = floats(sizes[0], rank, rank + 1).astype(dtype)
+    node = helper.make_node("AffineGrid", ["x", "s"], ["y"], align_corners=align)
+    (found,) = results(network([node], {"x": theta}, {"s": np.array(sizes)}), {"x": theta})
+    places = [
+        np.linspace(-1, 1, size) if align else (2 * np.arange(size) + 1) / size - 1 for size in sizes[2:]
+    ]
+    grid = np.stack([*np.meshgrid(*places, indexing="ij")[::-1], np.ones(sizes[2:])], axis=-1)
+    expected = np.einsum("nck,...k->n...c", theta.astype(np.float64), grid)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4 * np.finfo(dtype).eps)
+
+
 def test_sizes_that_onnx_infers_for_pools_are_no_contradiction() -> None:
     """Exporters write them into models; nodes behind the pool have them, too."""
     x = floats(1, 1, 6)
