@@ -339,4 +339,5 @@ def test_results_of_16_bits_are_rounded_once() -> None:
     assert np.all(run("Softmax", x=flat) == np.float16(1 / 70000))
     assert np.all(run("LogSoftmax", x=flat) == np.float16(-np.log(70000)))
     point = np.full((1, 1, 1, 1), 300, np.float16)
-    assert run("Conv", x=point, w=point, b=np.array([-60000], np.float16)).item() == 30000
+    for op in ("Conv", "ConvTranspose"):
+        assert run(op, x=point, w=point, b=np.array([-60000], np.float16)).item() == 30000
