@@ -593,7 +593,7 @@ def test_grids_of_any_batch_and_size(
     grid = np.stack([*np.meshgrid(*places, indexing="ij")[::-1], np.ones(sizes[2:])], axis=-1)
     expected = np.einsum("nck,...k->n...c", theta.astype(np.float64), grid)
     assert found.dtype == dtype
-    np.testing.assert_allclose(found, expected, rtol=0, atol=4 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4 * float(np.finfo(dtype).eps))
 
 
 def test_sizes_that_onnx_infers_for_pools_are_no_contradiction() -> None:
