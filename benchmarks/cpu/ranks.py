@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.cpu.workloads import WORKLOADS
 from stripe.api.compiling import run_passes
+from stripe.config.files import NATIVE
 from stripe.cost.time.simulate import simulate_program
 from stripe.exec.native.processor import this_processor
 from stripe.exec.toolchain import find_compiler, identity
@@ -31,8 +32,8 @@ from stripe.passes.autotile.search import TileSearch
 from stripe.passes.autotile.tiler import candidate_sizes
 from stripe.passes.autotile.tiling import Tiling
 from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.hardware import find_hardware
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.native import NATIVE, find_hardware
 from stripe.pipeline.setup import read_setup
 from stripe.pipeline.tuning import measured_seconds
 from stripe.tile import compile_tile

@@ -22,8 +22,8 @@ from stripe.passes.base import Pass, Remark
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.checks.claims import require_claims
 from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.hardware import find_hardware
 from stripe.pipeline.instrument import Instrument
-from stripe.pipeline.native import find_hardware
 from stripe.verify.policy import Policy
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
 from stripe.ir import ConfigError
-from stripe.tile import bind, find_warnings, lower, parse_tile, program_name
+from stripe.tile import TypedFunction, find_warnings, lower, program_name, typed_function
 from stripe.tile.shapes import Binding, parse_shape
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def load(source: Source, options: ReadOptions) -> Loaded:
     """The program of a Tile function. Raises StripeError with its place."""
-    function = bind(parse_tile(source.text, source.name), read_shapes(options.shapes))
+    function = _typed(source, options)
     return Loaded(lower(function, program_name(source.name)), find_warnings(function))
 
 
@@ -23,7 +23,11 @@ def evaluate(source: Source, options: ReadOptions, inputs: Arrays) -> Arrays:
     """The outputs as numpy computes them from the Tile source, without lowering."""
     from stripe.tile.reference import evaluate as by_numpy  # numpy, for a comparison alone
 
-    return by_numpy(bind(parse_tile(source.text, source.name), read_shapes(options.shapes)), inputs)
+    return by_numpy(_typed(source, options), inputs)
+
+
+def _typed(source: Source, options: ReadOptions) -> TypedFunction:
+    return typed_function(source.text, source.name, read_shapes(options.shapes))
 
 
 def read_shapes(texts: tuple[str, ...]) -> dict[str, Binding]:

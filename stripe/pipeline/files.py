@@ -13,7 +13,7 @@ from stripe.config.template import free_names, render_json
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError
 from stripe.pipeline.entry import PassEntry
-from stripe.pipeline.native import find_hardware
+from stripe.pipeline.hardware import find_hardware
 from stripe.pipeline.passlist import PassList, read_pass_list
 
 _INCLUDES = re.compile(r"\{%-?\s*(include|import|from|extends)\b")

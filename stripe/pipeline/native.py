@@ -21,12 +21,10 @@ _MEASURED = "measured on this machine"
 _UNMEASURED = "no C compiler is here to measure with"
 
 
-def find_hardware(
-    name_or_path: str, defines: Mapping[str, Scalar] | None = None, elsewhere: Collection[str] = ()
+def native_model(
+    defines: Mapping[str, Scalar] | None = None, elsewhere: Collection[str] = ()
 ) -> HardwareModel:
-    """The hardware model with that name or path, as `load_hardware` gives it; for `native` this processor's model."""
-    if name_or_path != NATIVE:
-        return load_hardware(name_or_path, defines, elsewhere)
+    """The model of this processor, with `defines` instead of its own numbers; raises as `load_hardware` does."""
     processor, given = this_processor(), defines or {}
     found = {name: (value, _SYSTEM) for name, value in _described(processor).items()}
     found |= {name: (value, _MEASURED) for name, value in _rates(processor).items()}

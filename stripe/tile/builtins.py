@@ -10,9 +10,9 @@ from stripe.ir.errors import did_you_mean
 from stripe.tile import ast, fold
 from stripe.tile.builtins_tensor import TENSOR_BUILTINS, Builtin
 from stripe.tile.calls import Calls, check_count, integer_arguments, operand_text, tensor_argument
+from stripe.tile.diagnostics import FailedAssertion
 from stripe.tile.library import LIBRARY_NAMES, library
 from stripe.tile.operations import called, operation_names
-from stripe.tile.polynomials import FailedAssertion
 from stripe.tile.shapes import sizes_text
 from stripe.tile.typed import (
     Const,

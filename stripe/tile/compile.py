@@ -10,13 +10,19 @@ from stripe.tile.bind import bind
 from stripe.tile.lower_program import lower
 from stripe.tile.parser import parse_tile
 from stripe.tile.shapes import Binding
+from stripe.tile.typed import TypedFunction
 
 
 def compile_tile(
     text: str, filename: str = "<string>", shapes: Mapping[str, Binding] | None = None
 ) -> Program:
     """The Stripe program of a Tile text, named after its file. Raises StripeError."""
-    return lower(bind(parse_tile(text, filename), shapes), program_name(filename))
+    return lower(typed_function(text, filename, shapes), program_name(filename))
+
+
+def typed_function(text: str, filename: str, shapes: Mapping[str, Binding] | None = None) -> TypedFunction:
+    """The function of a Tile text with the sizes and dtypes of its inputs, before it is lowered. Raises StripeError."""
+    return bind(parse_tile(text, filename), shapes)
 
 
 def program_name(filename: str) -> str:

@@ -45,6 +45,21 @@ class CalledError(StripeError):
         self.call = call
 
 
+class FailedAssertion(Exception):
+    """An assertion that does not hold: an error when an output needs the statement, else a warning."""
+
+    def __init__(self, error: StripeError) -> None:
+        super().__init__(error.reason)
+        self.error = error
+
+
+class Poisoned(StripeError):
+    """A use of a statement whose error has been reported: no second message follows."""
+
+    def __init__(self) -> None:
+        super().__init__("depends on a statement with an error")
+
+
 def raise_collected(errors: Sequence[StripeError]) -> None:
     """Raises the collected errors together, in the order of the file; returns where there is none."""
     if errors:

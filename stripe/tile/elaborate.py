@@ -12,10 +12,10 @@ from stripe.ir.dtypes import BOOL, DTYPES, DType, common_type, common_type_of
 from stripe.ir.errors import StripeError
 from stripe.poly.index_sets import Range
 from stripe.tile import ast, fold
-from stripe.tile.diagnostics import CalledError, SourceText
+from stripe.tile.diagnostics import CalledError, FailedAssertion, Poisoned, SourceText
 from stripe.tile.expressions import Expressions, integer
 from stripe.tile.inputs import bind_inputs, check_outputs
-from stripe.tile.polynomials import FailedAssertion, Poisoned, polynomial
+from stripe.tile.polynomials import polynomial
 from stripe.tile.printer import print_statement
 from stripe.tile.scope import CallSite, FunctionScope
 from stripe.tile.shapes import Binding, TensorShape, sizes_text

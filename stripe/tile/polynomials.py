@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from stripe.ir.errors import StripeError, did_you_mean
+from stripe.ir.errors import did_you_mean
 from stripe.poly.lattice import Polynomial
 from stripe.tile import ast
-from stripe.tile.diagnostics import SourceText
+from stripe.tile.diagnostics import Poisoned, SourceText
 from stripe.tile.printer import print_polynomial
 from stripe.tile.typed import Const, Value
 
@@ -78,18 +78,3 @@ def _combine(
             "division by zero", operand.span, "check the sizes that the divisor is computed from"
         )
     return left.scale(1 / right.offset)
-
-
-class FailedAssertion(Exception):
-    """An assertion that does not hold: an error when an output needs the statement, else a warning."""
-
-    def __init__(self, error: StripeError) -> None:
-        super().__init__(error.reason)
-        self.error = error
-
-
-class Poisoned(StripeError):
-    """A use of a statement whose error has been reported: no second message follows."""
-
-    def __init__(self) -> None:
-        super().__init__("depends on a statement with an error")

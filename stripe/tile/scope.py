@@ -10,8 +10,8 @@ from stripe.ir.errors import StripeError, did_you_mean
 from stripe.ir.frozen import frozen
 from stripe.ir.span import Span
 from stripe.tile import ast
+from stripe.tile.diagnostics import Poisoned
 from stripe.tile.inputs import Bindings, check_sizes
-from stripe.tile.polynomials import Poisoned
 from stripe.tile.typed import Const, Op, Operand, Tensor, TupleValue, Value
 
 

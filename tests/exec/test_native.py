@@ -13,7 +13,8 @@ from stripe.exec.native.processor import CacheLevel, Processor, from_files, from
 from stripe.hw.checks import check_model
 from stripe.ir import ConfigError
 from stripe.pipeline import native
-from stripe.pipeline.native import find_hardware, native_remarks
+from stripe.pipeline.hardware import find_hardware
+from stripe.pipeline.native import native_remarks
 
 ZEN3 = "fpu sse sse2 avx avx2 fma bmi2"
 ICE_LAKE = f"{ZEN3} avx512f avx512bw avx512dq avx512vl"

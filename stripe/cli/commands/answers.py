@@ -82,7 +82,7 @@ def _machine(name: str, spec: CompileSpec) -> str:
     """A hardware model: the graph of its units, or its rendered data."""
     from stripe.cli.setup import parse_defines
     from stripe.hw import to_dot
-    from stripe.pipeline.native import find_hardware
+    from stripe.pipeline.hardware import find_hardware
 
     model = find_hardware(name, parse_defines(spec.define))
     if isinstance(spec, OptSpec) and spec.emit == "dot":

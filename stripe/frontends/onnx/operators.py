@@ -274,7 +274,8 @@ def _described(type: TensorType) -> dict[str, Parameter]:
     dtype = type.dtype
     return {
         "present": True, "rank": len(type.sizes), "sizes": list(type.sizes), "dtype": dtype.name if dtype else "",
-        "is_float": dtype is not None and dtype.is_float, "count": type.count,
+        "is_float": dtype is not None and dtype.is_float, "is_narrow": dtype is not None and dtype.is_narrow,
+        "count": type.count,
         "element": element_name(type.element),
     }  # fmt: skip
 

@@ -26,7 +26,7 @@ from stripe.frontends.onnx.operators import Library
 from stripe.frontends.onnx.values import Array, TensorValue, constant
 from stripe.ir import Program, StripeError
 from stripe.ir.errors import combine
-from stripe.tile import CalledError, bind, lower, parse_tile, program_name
+from stripe.tile import CalledError, lower, program_name, typed_function
 
 if TYPE_CHECKING:
     from stripe.frontends.frontend import Arrays
@@ -46,7 +46,7 @@ def program(found: Network, name: str) -> Program:
         reason = "no output of the model has elements: there is nothing to compute"
         raise StripeError(reason, path=name, hint="give the model an output with elements")
     try:
-        function = bind(parse_tile(found.text, f"{name} (as Tile)"))
+        function = typed_function(found.text, f"{name} (as Tile)")
         return lower(function, program_name(name), found.constants)
     except StripeError as error:
         raise _of_nodes(error, found, name) from None
