@@ -364,7 +364,7 @@ class HardwareModel(ConfigModel):
             explicit, key=lambda name: self.mem_units[name].size * self.mem_units[name].count, default=None
         )
 
-    def check_location(self, location: Location) -> None:
+    def require_location(self, location: Location) -> None:
         """Raises ConfigError when a device of `location` does not exist in the machine."""
         for device in location.devices:
             unit = self.unit(device.name)

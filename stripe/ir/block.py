@@ -14,7 +14,7 @@ from stripe.ir.location import Location
 from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement
 from stripe.ir.stage import Stage
-from stripe.ir.tags import BLOCK_WORDS, INDEX_WORDS, Tags, TagValue, check_field_word
+from stripe.ir.tags import BLOCK_WORDS, INDEX_WORDS, Tags, TagValue, require_field_word
 
 _STENCIL = "stencil_"
 
@@ -46,7 +46,7 @@ class Index:
         """The index with the fields and tags that `words` denote; ValueError for a word with a value that takes
         none."""
         for word in INDEX_WORDS:
-            check_field_word(word, words.get(word))
+            require_field_word(word, words.get(word))
         spelled = [word for word in words if word.startswith(_STENCIL)] if "stencil" in words else []
         if len(spelled) > 1:
             raise ValueError(
@@ -190,7 +190,7 @@ class Block(Printable, HashedOnce):
     def with_words(self, words: Tags) -> Block:
         """The block with the fields and tags that `words` denote; ValueError for a word with a wrong value."""
         for word in words:
-            check_field_word(word, words.get(word))
+            require_field_word(word, words.get(word))
         depth = words.get("pipeline_depth")
         assert depth is None or isinstance(depth, int)
         return replace(

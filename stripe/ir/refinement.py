@@ -13,7 +13,7 @@ from stripe.ir.index_map import PhysicalLayout
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.location import Location
 from stripe.ir.printable import Printable
-from stripe.ir.tags import REFINEMENT_WORDS, Tags, TagValue, check_field_word
+from stripe.ir.tags import REFINEMENT_WORDS, Tags, TagValue, require_field_word
 
 
 class Direction(Enum):
@@ -187,7 +187,7 @@ class Refinement(Printable):
         alone. ValueError for two roles, and for a word with a wrong value.
         """
         for word in words:
-            check_field_word(word, words.get(word))
+            require_field_word(word, words.get(word))
         roles = [role for role in Role if role.value in words]
         if len(roles) > 1:
             raise ValueError(

@@ -23,7 +23,7 @@ FIELD_WORDS = frozenset((*BLOCK_WORDS, *REFINEMENT_WORDS, *INDEX_WORDS))
 such a word. Those of `COUNT_WORDS` have a number as their value, the others none."""
 
 
-def check_field_word(word: str, value: TagValue | None) -> None:
+def require_field_word(word: str, value: TagValue | None) -> None:
     """Raises ValueError when `word` spells a field that cannot have this value."""
     if word in COUNT_WORDS:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:

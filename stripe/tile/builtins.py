@@ -9,7 +9,7 @@ from stripe.ir.dtypes import DTYPES, FP32, I8, DType
 from stripe.ir.errors import did_you_mean
 from stripe.tile import ast, fold
 from stripe.tile.builtins_tensor import TENSOR_BUILTINS, Builtin
-from stripe.tile.calls import Calls, check_count, integer_arguments, operand_text, tensor_argument
+from stripe.tile.calls import Calls, integer_arguments, operand_text, require_count, tensor_argument
 from stripe.tile.diagnostics import FailedAssertion
 from stripe.tile.library import LIBRARY_NAMES, library
 from stripe.tile.operations import called, operation_names
@@ -31,14 +31,14 @@ def call(scope: Calls, node: ast.Call, target: str | None) -> Value:
         return _log(scope, node, target)
     operation = called(name)
     if operation is not None:
-        check_count(scope, node, operation.arity, operation.arity)
+        require_count(scope, node, operation.arity, operation.arity)
         return scope.operation(
             operation.name, [scope.operand(part) for part in node.arguments], node.span, target
         )
     if (function := scope.function(name)) is not None:
         return _call(scope, node, function, [scope.value(part, None) for part in node.arguments], target)
     if name.startswith("assert_"):
-        check_count(scope, node, 1, None)
+        require_count(scope, node, 1, None)
         value = scope.operand(node.arguments[0])
         if not isinstance(value, Const):
             raise scope.error(f"'{node.function}' checks constants, not tensors", node.span, "compare sizes")
@@ -50,7 +50,7 @@ def call(scope: Calls, node: ast.Call, target: str | None) -> Value:
         hint = did_you_mean(node.function, FUNCTION_NAMES, f"the functions are {' '.join(FUNCTION_NAMES)}")
         raise scope.error(f"unknown function '{node.function}'", node.span, hint)
     builtin, least, most = BUILTINS[name]
-    check_count(scope, node, least, most)
+    require_count(scope, node, least, most)
     return builtin(scope, node, target)
 
 
@@ -69,7 +69,7 @@ def _call(
 ) -> Value:
     """The value of a function that is written in Tile."""
     if len(values) != len(function.inputs):
-        check_count(scope, node, len(function.inputs), len(function.inputs))
+        require_count(scope, node, len(function.inputs), len(function.inputs))
     operands = [value for value in values if isinstance(value, (Tensor, Const))]
     own = function.name if function is library().get(function.name) else ""
     if own in ("builtin_softmax", "builtin_logsoftmax"):

@@ -75,7 +75,7 @@ def operand_text(operand: Operand) -> str:
     return operand.name if isinstance(operand, Tensor) else str(operand.value).lower()
 
 
-def check_count(scope: Calls, node: ast.Call, least: int, most: int | None) -> None:
+def require_count(scope: Calls, node: ast.Call, least: int, most: int | None) -> None:
     """Raises StripeError unless the number of arguments lies between `least` and `most` (None: no end)."""
     given = len(node.arguments)
     if given < least or (most is not None and given > most):

@@ -106,7 +106,7 @@ def _input_value(
     dtype = DTYPES[item.dtype] if item.dtype is not None else FP32
     if given is not None and given.dtype is not None:
         dtype = given.dtype
-    check_sizes(source, item.name, found, dtype.bytes, item.span)
+    require_sizes(source, item.name, found, dtype.bytes, item.span)
     return Tensor(item.name, found, dtype)
 
 
@@ -134,7 +134,7 @@ def _fixed_sizes(
     return tuple(found)
 
 
-def check_sizes(source: SourceText, name: str, sizes: tuple[int, ...], width: int, span: Span) -> None:
+def require_sizes(source: SourceText, name: str, sizes: tuple[int, ...], width: int, span: Span) -> None:
     """Raises StripeError for sizes below 1 and for tensors past 2^63 bytes."""
     for place, size in enumerate(sizes):
         if size < 1:

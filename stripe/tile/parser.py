@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import cast
 
 from stripe.ir.errors import StripeError
-from stripe.ir.text.brackets import check_brackets
+from stripe.ir.text.brackets import require_brackets
 from stripe.tile import ast
 from stripe.tile.diagnostics import SourceText
 from stripe.tile.syntax_errors import describe_syntax_error
@@ -49,7 +49,7 @@ def _parse(text: str, filename: str, start: str) -> object:
     source = SourceText(text)
     if "\0" in text:
         raise StripeError("this is a binary file, not Tile source", path=filename, hint="name a text file")
-    check_brackets(text, filename)
+    require_brackets(text, filename)
     try:
         return automaton("tile").read(text, start, SyntaxBuilder(source, filename).actions)
     except NotInGrammar:

@@ -11,7 +11,7 @@ from stripe.ir.frozen import frozen
 from stripe.ir.span import Span
 from stripe.tile import ast
 from stripe.tile.diagnostics import Poisoned
-from stripe.tile.inputs import Bindings, check_sizes
+from stripe.tile.inputs import Bindings, require_sizes
 from stripe.tile.typed import Const, Op, Operand, Tensor, TupleValue, Value
 
 
@@ -103,7 +103,7 @@ class FunctionScope(Bindings, ABC):
 
     def checked(self, tensor: Tensor, span: Span) -> Tensor:
         """The tensor, when its sizes are at least 1 and it has fewer than 2^63 bytes."""
-        check_sizes(self.source, tensor.name, tensor.sizes, tensor.dtype.bytes, span)
+        require_sizes(self.source, tensor.name, tensor.sizes, tensor.dtype.bytes, span)
         return tensor
 
     def operand(self, value: Value, span: Span) -> Operand:

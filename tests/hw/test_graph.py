@@ -142,14 +142,14 @@ def test_names_of_units() -> None:
 def test_locations_are_checked_against_the_machine() -> None:
     model = load_hardware("dsp_conv", {"NUM_SRAM": 2})
     for text in ("SRAM[1]", "SRAM", "SRAM[x]", "SRAM[0]/CONV[1]"):
-        model.check_location(parse_location(text))
+        model.require_location(parse_location(text))
     for text, reason, hint in [
         ("SRAM[2]", "there is no 'SRAM[2]': SRAM has 2 units", None),
         ("SRAN[0]", "the machine 'dsp_conv' has no unit 'SRAN'", "did you mean 'SRAM'?"),
         ("SRAM[0, 1]", "'SRAM[0, 1]' has 2 numbers; units are counted by one", None),
     ]:
         with pytest.raises(ConfigError) as caught:
-            model.check_location(parse_location(text))
+            model.require_location(parse_location(text))
         assert (caught.value.reason, caught.value.hint) == (reason, hint)
 
 

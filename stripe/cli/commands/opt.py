@@ -211,7 +211,7 @@ def _compare(job: Job, against: Source, spec: OptSpec, result: Program) -> None:
 
     A Tile program takes the same --shape as the input.
     """
-    from stripe.pipeline.checks.proof import check_against  # the prover, where a proof is asked for
+    from stripe.pipeline.checks.proof import require_equal  # the prover, where a proof is asked for
 
     if job.source is not None and against.language == job.source.language:
         options = spec.reading
@@ -221,4 +221,4 @@ def _compare(job: Job, against: Source, spec: OptSpec, result: Program) -> None:
     reference = load_source(against, options)
     require_claims(reference.program, job.hardware, reference.place)
     require_claims(result, job.hardware)
-    check_against(reference.program, against.name, result, to_stderr, policy(spec))
+    require_equal(reference.program, against.name, result, to_stderr, policy(spec))

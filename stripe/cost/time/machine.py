@@ -29,7 +29,7 @@ def check_locations(entry: Block, model: HardwareModel) -> None:
         named += [(f"'{ref.name}' in block {block.name}", ref.location) for ref in block.refinements]
         for place, location in named:
             try:
-                model.check_location(location)
+                model.require_location(location)
             except ConfigError as error:
                 raise ConfigError(error.reason, where=place, hint=error.hint) from None
         for ref in block.refinements:

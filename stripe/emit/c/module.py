@@ -22,7 +22,7 @@ from stripe.emit.c.names import sanitize_comment
 from stripe.emit.c.options import COptions
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.hints import widest_vector
-from stripe.emit.loops.memory import check_size, plan_arenas
+from stripe.emit.loops.memory import plan_arenas, require_addressable
 from stripe.emit.loops.scope import Area, CodeScope, Names, Pointer
 from stripe.ir import Program, Refinement, StripeError, beginnings, unfolded, with_entry
 
@@ -116,7 +116,7 @@ class ModuleEmitter:
         """The body of the entry, and the static arrays of the constants that are no parameters."""
         entry = self.program.entry
         for ref in entry.refinements:
-            check_size(ref)
+            require_addressable(ref)
         scope, _ = CodeScope(self.names).inside(entry)
         writer = self.emitter.writer(scope)
         with ExitStack() as stack:

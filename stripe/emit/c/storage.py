@@ -15,9 +15,9 @@ from stripe.emit.loops.memory import (
     Homes,
     LocationMemory,
     arena_key,
-    check_size,
     first_fill,
     lifetimes,
+    require_addressable,
 )
 from stripe.emit.loops.scope import Area, Pointer
 from stripe.ir import Agg, Block, Interval, Refinement, beginnings, loaded_refs
@@ -41,7 +41,7 @@ class Storage:
         if not needed:
             return
         for ref in needed:
-            check_size(ref)
+            require_addressable(ref)
         free = [ref for ref in needed if not self._has_arena(ref)]
         homes = {ref.name: self.homes.find(ref, writer.scope) for ref in free}
         moved = [ref for ref in free if homes[ref.name] is Home.WORKSPACE]

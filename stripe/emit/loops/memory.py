@@ -40,7 +40,7 @@ def align(count: int) -> int:
     return -(-count // ALIGNMENT) * ALIGNMENT
 
 
-def check_size(ref: Refinement) -> None:
+def require_addressable(ref: Refinement) -> None:
     """Raises StripeError for an allocation whose addresses 64 bits cannot hold."""
     if ref.bytes >= _LIMIT:
         raise StripeError(
@@ -158,7 +158,7 @@ def plan_arenas(program: Program, names: Names) -> dict[str, LocationMemory]:
         (path, ref) for path, block in walk(program.entry) for ref in block.refinements if ref.is_placed
     )
     for path, ref in placed:
-        check_size(ref)
+        require_addressable(ref)
         key = arena_key(ref)
         axes = extents.setdefault(key, [1])
         spans = _unit_spans(ref, nest_at(program.entry, path) if ref.location.names() else None)

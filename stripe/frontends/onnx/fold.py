@@ -16,7 +16,7 @@ from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 from onnx.shape_inference import InferenceError
 
 from stripe.frontends.onnx.control import Unsupported
-from stripe.frontends.onnx.legal import check_attributes, check_sizes, has_auto_pad
+from stripe.frontends.onnx.legal import check_attributes, has_auto_pad, require_sizes
 from stripe.frontends.onnx.sizes import result_sizes
 from stripe.frontends.onnx.values import Array, TensorValue, Value
 
@@ -84,7 +84,7 @@ def infer(
     check_attributes(node, schema, None if first is None else len(first.sizes))
     if schema.domain == "":
         sizes = [value.type.sizes if isinstance(value, TensorValue) else None for value in inputs]
-        check_sizes(node, schema, sizes)
+        require_sizes(node, schema, sizes)
     known = result_sizes(node, inputs) if schema.domain == "" and not plainly else None
     inferring = _with_inference(schema)
     try:

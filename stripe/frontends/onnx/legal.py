@@ -128,7 +128,7 @@ def _check_axis(axis: int, rank: int) -> None:
         raise Unsupported(reason, f"it lies between {-rank} and {rank - 1}")
 
 
-def check_sizes(node: NodeProto, schema: OpSchema, sizes: Sequence[Sequence[int] | None]) -> None:
+def require_sizes(node: NodeProto, schema: OpSchema, sizes: Sequence[Sequence[int] | None]) -> None:
     """Raises Unsupported for inputs whose sizes contradict each other, where the inference of onnx takes them."""
     given = {item.name: item for item in node.attribute}
     groups = given["group"].i if "group" in given else 1

@@ -13,7 +13,7 @@ MAX_NESTING = 200
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[()\[\]{}]')
 
 
-def check_brackets(text: str, filename: str) -> None:
+def require_brackets(text: str, filename: str) -> None:
     """Raises StripeError for brackets that nest deeper than `MAX_NESTING`; strings and comments do not count."""
     depth = 0
     for match in _BRACKET.finditer(text):

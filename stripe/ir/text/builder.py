@@ -27,7 +27,7 @@ from stripe.ir.intrinsics import INTRINSICS, SPECIALS
 from stripe.ir.location import Device, Location
 from stripe.ir.program import ConstantBuffer
 from stripe.ir.refinement import Agg, Dim, Direction, Refinement
-from stripe.ir.tags import FIELD_WORDS, Tags, TagValue, check_field_word
+from stripe.ir.tags import FIELD_WORDS, Tags, TagValue, require_field_word
 from stripe.ir.text.lalr import Action, Word
 from stripe.ir.text.names import RESERVED
 
@@ -98,7 +98,7 @@ class IrBuilder:
         word = parts[0]
         value = parts[1] if len(parts) == 2 else None
         try:
-            check_field_word(word[0], value)
+            require_field_word(word[0], value)
         except ValueError as error:
             self._fail(str(error), word, "")
         return word[0], value

@@ -14,7 +14,7 @@ from stripe.ir.errors import StripeError
 from stripe.ir.location import Location
 from stripe.ir.program import Program
 from stripe.ir.span import LineTable, Span
-from stripe.ir.text.brackets import check_brackets
+from stripe.ir.text.brackets import require_brackets
 from stripe.ir.walk import Path, walk
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _read(text: str, filename: str, rule: str) -> tuple[Any, Mapping[int, tuple[
     def fail(reason: str, word: Word, hint: str) -> NoReturn:
         raise _error(text, LineTable(text).span(filename, word[1], max(len(word[0]), 1)), reason, hint)
 
-    check_brackets(text, filename)
+    require_brackets(text, filename)
     builder = IrBuilder(fail)
     try:
         if len(_known) > _MOST_KNOWN:

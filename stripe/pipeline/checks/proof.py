@@ -85,7 +85,7 @@ def quiet(_text: str) -> None:
     """A `write` that drops its lines."""
 
 
-def check_against(
+def require_equal(
     reference: Program, name: str, program: Program, write: Callable[[str], None], policy: Policy
 ) -> None:
     """Proves that `program` computes what `reference` does, which users know as `name`. Raises ProofError for an answer
