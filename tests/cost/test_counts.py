@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from stripe.cost.counts.loops import HALOS, Halo, entering, entering_by_sets
 from stripe.exec.interp import interpret
 from stripe.hw import load_hardware
 from stripe.ir import Nest as NestOf
-from stripe.ir import StripeError, parse_program, print_program, verify_structural
+from stripe.ir import StripeError, parse_affine, parse_program, print_program, verify_structural
+from stripe.poly import accesses
 from tests.support.enumerated import transferred
 from tests.support.mappings import CONV3X3, MATMUL, Loop, Mapped, as_stripe, walk_steps
 from tests.support.programs import source
@@ -130,10 +132,38 @@ def test_boxes_that_hang_over_an_edge(x: int, tile_x: int, tile_o: int, halo: Ha
         expected = 0
         held: tuple[object, frozenset[tuple[int, ...]]] = ((), frozenset())
         for origin, elements in transferred(program.main.statements[0], block):
-            if origin != held[0]:
+            if (origin, elements) != held:
                 expected += len(elements - held[1] if halo == "keep" else elements)
                 held = (origin, elements)
         assert kernel.find(operand, start, sink).read == expected
+
+
+@pytest.mark.parametrize("halo", HALOS)
+@pytest.mark.parametrize("constraint", ["0", "i - k + 1", "k - i", "2 - i - j"])
+@pytest.mark.parametrize(
+    "index", ["k", "i + k", "2*i + j", "floor((i + k)/2)", "4*j + ((i + 3*k) mod 4)", "floor(k/3)"]
+)
+@pytest.mark.parametrize("loops", ["i", "ij", "ji"])
+def test_boxes_that_constraints_and_floors_change(
+    index: str, constraint: str, loops: str, halo: Halo
+) -> None:
+    """Where the box is another one than before, though its origin may stay: every step by hand, in order."""
+    text = source("cost/counts/box").replace("INDEX", index).replace("CONSTRAINT", constraint)
+    (access,) = (a for a in accesses(parse_program(text, "box").entry) if a.buffer.name == "A")
+    names = dict(zip("ijk", access.nest.domain.names, strict=True))
+    ranges = {"i": 4, "j": 3, "k": 5}
+    inner = [name for name in "ijk" if name not in loops]
+    expected, held = 0, frozenset[int]()
+    for outside in product(*(range(ranges[name]) for name in loops)):
+        box = frozenset[int]()
+        for inside in product(*(range(ranges[name]) for name in inner)):
+            at = dict(zip([*loops, *inner], (*outside, *inside), strict=True))
+            if parse_affine(constraint).evaluate(at) >= 0:
+                box |= {parse_affine(index).evaluate(at)}
+        if box != held:
+            expected += len(box - held if halo == "keep" else box)
+        held = box
+    assert entering(access, [names[name] for name in loops], halo) == expected
 
 
 PRIVATE = source("cost/counts/private")

@@ -98,24 +98,28 @@ def entering_by_sets(access: Access, loops: tuple[str, ...], instances: tuple[st
     start = Points.build(names, {**{n: ranges[n] for n in names}, **dict.fromkeys(loops, (0, 0))})
     total = count_points(touched.within(start).points())
     for after, before in _steps(loops, {name: ranges[name] for name in names}):
-        # the points of `after` at which the box is another one than before
-        zero = {n: Affine() for affine in access.index for n in affine.names() - {*names}}
-        origins = [affine.subs(zero) for affine in access.index]
-        moves = [origin - origin.subs(before) for origin in origins]
-        moved = after
-        if not any(move.is_constant and move.offset for move in moves):
-            moved = after - after.where(zero=[move for move in moves if move != Affine()])
-        if moved.is_empty:
-            continue
-        now = touched.within(moved)
+        now = touched.within(after)
+        back = {name: before.get(name, Affine.var(name)) for name in names}
+        renamed = {name: f"{name}'" for name in names}
+        step = Relation.function(after, {renamed[n]: affine for n, affine in back.items()})
+        earlier = touched.named(tuple(renamed.values()), elements)
         if halo == "keep":
-            back = {name: before.get(name, Affine.var(name)) for name in names}
-            renamed = {name: f"{name}'" for name in names}
-            step = Relation.function(moved, {renamed[n]: affine for n, affine in back.items()})
-            earlier = touched.named(tuple(renamed.values()), elements)
-            now = now - step.then(earlier)
-        total += count_points(now.points())
+            total += count_points((now - step.then(earlier)).points())
+        elif _moves_on(access, names, before):
+            total += count_points(now.points())
+        else:
+            other = step.then(earlier)
+            moved = (now - other).domain | (other - now).domain
+            total += count_points(touched.within(moved).points())
     return total
+
+
+def _moves_on(access: Access, names: tuple[str, ...], before: dict[str, Affine]) -> bool:
+    """Whether the origin of the box moves at all points after a step by one distance, which is not 0."""
+    zero = {n: Affine() for affine in access.index for n in affine.names() - {*names}}
+    origins = [affine.subs(zero) for affine in access.index]
+    moves = [origin - origin.subs(before) for origin in origins]
+    return any(move.is_constant and move.offset for move in moves)
 
 
 def _steps(loops: tuple[str, ...], ranges: dict[str, Interval]) -> Iterator[tuple[Points, dict[str, Affine]]]:
