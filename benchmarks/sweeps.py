@@ -34,7 +34,9 @@ def rows() -> Iterator[Row]:
             plan = read_plan(SWEEPS / "dsp_conv.json.j2", {"NETWORK": network})
             for name, limit in (("cold", cold), ("again, from the cache", AGAIN)):
                 times = timed(partial(_run, plan, folder / text / name, cache, cores), 1, warm_up=False)
-                yield limited(f"500 points over {text}, {name}", times, limit, f"{how}, with their start")
+                yield limited(
+                    f"500 points over {text}, {name}", times, limit, f"{how}, with their start", clock=True
+                )
 
 
 def _run(plan: SweepPlan, folder: Path, cache: Path | None, jobs: int) -> None:
