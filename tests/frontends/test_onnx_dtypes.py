@@ -263,6 +263,26 @@ def test_sums_of_narrow_floats_are_rounded_once(
         assert np.allclose(found, np.asarray(expected, np.float16), rtol=1e-3)
 
 
+@pytest.mark.parametrize("precision", [0, TensorProto.FLOAT])
+@pytest.mark.parametrize("element", [TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT])
+def test_quotients_have_the_type_of_the_scale_or_the_precision_asked_for(
+    element: int, precision: int
+) -> None:
+    dtype = helper.tensor_dtype_to_np_dtype(element)
+    data = {
+        "x": (np.random.default_rng(1).standard_normal(500) * 10).astype(dtype),
+        "s": np.array(0.1, dtype),
+        "z": np.array(128, np.uint8),
+    }
+    node = helper.make_node("QuantizeLinear", list(data), ["y"], precision=precision)
+    model = network([node], data, result(TensorProto.UINT8))
+    model.opset_import[0].version = 25
+    (found,) = backend.run_model(model, list(data.values()), "CPU:1")
+    division = np.float32 if precision else dtype
+    quotients = (data["x"].astype(division) / data["s"].astype(division)).astype(np.float32)
+    assert np.array_equal(found, np.clip(np.rint(quotients) + 128, 0, 255))
+
+
 @pytest.mark.parametrize("op", ["ScatterElements", "ScatterND"])
 @pytest.mark.parametrize(
     ("reduction", "data", "updates", "expected"),
