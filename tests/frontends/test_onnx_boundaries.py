@@ -216,6 +216,11 @@ def test_types_are_known_where_onnx_infers_none(
     assert results(model, inputs)[0].shape == shapes[0]
 
 
+BEYOND = np.array([np.inf, -np.inf, 1e30, -1e30, 3e9, -3e9, 300.7, -1.5, 0.5], np.float32)
+INTEGERS = [
+    TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT32, TensorProto.INT32, TensorProto.INT64,
+    TensorProto.UINT64,
+]  # fmt: skip
 CONSTANTS: list[tuple[str, int, list[Array], dict[str, Any]]] = [
     ("Softmax", 11, [floats(2, 3, 2)], {"axis": 1}),
     ("LogSoftmax", 11, [floats(2, 3, 2)], {"axis": 0}),
@@ -234,6 +239,13 @@ CONSTANTS: list[tuple[str, int, list[Array], dict[str, Any]]] = [
     ("GatherElements", 13, [floats(3, 3), np.array([[2, -1]])], {"axis": 0}),
     ("LpPool", 18, [floats(1, 2, 5)], {"kernel_shape": [2], "dilations": [2], "p": 3}),
     ("Add", 6, [floats(2, 3, 2), floats(3)], {"broadcast": 1, "axis": 1}),
+    *(("Cast", 21, [BEYOND], {"to": to}) for to in INTEGERS),
+    ("CastLike", 21, [BEYOND, np.zeros(1, np.uint8)], {}),
+    ("Cast", 21, [np.array([1 + 2**-11 + 2**-40])], {"to": TensorProto.FLOAT16}),
+    ("QuantizeLinear", 21, [BEYOND, np.array(0.5, np.float32), np.array(3, np.int8)], {}),
+    ("QuantizeLinear", 21, [BEYOND, np.array(0.5, np.float32), np.array(3, np.uint16)], {}),
+    ("Pow", 21, [np.array([3, 2, -2], np.int32), np.array([45, 70, 33], np.int32)], {}),
+    ("Pow", 21, [np.array([3, 7]), np.array([39, 3])], {}),
 ]  # fmt: skip
 
 

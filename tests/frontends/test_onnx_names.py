@@ -78,3 +78,13 @@ def test_values_may_have_the_names_of_dimensions(name: str) -> None:
 def test_values_may_have_the_names_of_a_dimension_and_of_the_next() -> None:
     nodes = [helper.make_node("Neg", ["N4"], ["N4_2"]), helper.make_node("Add", ["N4_2", "N4"], ["y"])]
     assert result(nodes, source="N4") == [0, 0, 0, 0]
+
+
+def test_ai_onnx_is_the_standard_domain() -> None:
+    three = numpy_helper.from_array(np.array(3, np.float32))
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=three, domain="ai.onnx"),
+        helper.make_node("Neg", ["c"], ["n"], domain="ai.onnx"),
+        helper.make_node("Add", ["x", "n"], ["y"]),
+    ]
+    assert result(nodes) == [-5, -4, -3, 0]

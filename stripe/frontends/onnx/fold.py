@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, OperatorSetIdProto, TypeProto
+from ml_dtypes import iinfo
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, helper
 from onnx.checker import ValidationError
 from onnx.defs import OpSchema
 from onnx.reference import ReferenceEvaluator
@@ -34,8 +35,12 @@ EVALUATED = frozenset(
     Reshape Round Sigmoid Sign Sin Slice Split Sqrt Squeeze Sub Tanh Tile Transpose Trilu Unsqueeze Where Xor
     """.split()
 )
-"""Operators that the evaluator of onnx computes as their templates do. It computes others in another way: those that
-normalise, pool, resize, contract or recur have options that it leaves out."""
+"""Operators that the evaluator of onnx computes as their templates do, some on a range of elements. It computes others
+in another way: those that normalise, pool, resize, contract or recur have options that it leaves out."""
+_INTEGERS = frozenset(
+    helper.tensor_dtype_to_np_dtype(element)
+    for name, element in TensorProto.DataType.items() if name.startswith(("INT", "UINT"))
+)  # fmt: skip
 _ALIGNED = 7
 """The opset since which operands broadcast from their last dimensions; the evaluator knows nothing else."""
 _FORMS = {"DequantizeLinear": 21, "QuantizeLinear": 21}
@@ -148,19 +153,59 @@ def one_line(error: Exception) -> str:
 
 
 def renamed(node: NodeProto) -> NodeProto:
-    """The node with plain names for its inputs and outputs."""
+    """The node with plain names for its domain, inputs and outputs."""
     plain = NodeProto()
     plain.CopyFrom(node)
+    plain.domain = "" if node.domain == "ai.onnx" else node.domain
     del plain.input[:], plain.output[:]
     plain.input.extend(f"i{place}" if name else "" for place, name in enumerate(node.input))
     plain.output.extend(f"o{place}" if name else "" for place, name in enumerate(node.output))
     return plain
 
 
-def is_evaluated(node: NodeProto, schema: OpSchema) -> bool:
-    """Whether the evaluator of onnx computes a node as the library does."""
+def is_evaluated(node: NodeProto, schema: OpSchema, inputs: Sequence[Array | None]) -> bool:
+    """Whether the evaluator of onnx computes a node on constants as the library does."""
     aligned = schema.since_version >= _ALIGNED or "broadcast" not in schema.attributes
-    return schema.domain == "" and node.op_type in EVALUATED and aligned
+    known = schema.domain == "" and node.op_type in EVALUATED and aligned
+    given = [array for array in inputs if array is not None]
+    return known and (node.op_type not in _IN_RANGE or _IN_RANGE[node.op_type](node, *given))
+
+
+def _cast_fits(node: NodeProto, data: Array, like: Array | None = None) -> bool:
+    """Whether no float lies beyond an integer type, and none is rounded twice by a program, by way of fp32."""
+    to = next((item.i for item in node.attribute if item.name == "to"), TensorProto.UNDEFINED)
+    target = helper.tensor_dtype_to_np_dtype(to) if like is None else like.dtype
+    if target in _INTEGERS and data.dtype not in _INTEGERS and data.dtype.kind in "fV":
+        whole, ends = np.trunc(data.astype(np.float64)), iinfo(target.name)
+        return bool(np.all((whole >= float(ends.min)) & (whole < float(int(ends.max) + 1))))
+    if data.dtype.kind in "fiu" and target.itemsize < 4 and target.kind in "fV" and target not in _INTEGERS:
+        return np.array_equal(data.astype(np.float32).astype(data.dtype), data, equal_nan=True)
+    return True
+
+
+def _quotient_fits(node: NodeProto, data: Array, scale: Array, *_: Array) -> bool:
+    """Whether a quotient has the type fp32, and lies in 32 bits."""
+    wide = all(item.i in (0, TensorProto.FLOAT) for item in node.attribute if item.name == "precision")
+    if not wide or not data.dtype == scale.dtype == np.float32 or not np.isfinite(data).all():
+        return False
+    least = np.abs(scale).min(initial=np.inf)
+    return bool(np.abs(data).max(initial=0) < least * 2.0**31)
+
+
+def _power_fits(_: NodeProto, base: Array, exponent: Array) -> bool:
+    """Whether powers of integers are those of doubles."""
+    if base.dtype.kind not in "iu":
+        return True
+    ends = np.iinfo(base.dtype)
+    powers = np.power(base.astype(np.float64), exponent.astype(np.float64))
+    return bool(np.all((powers >= max(ends.min, -(2**53))) & (powers <= min(ends.max, 2**53))))
+
+
+_IN_RANGE: Mapping[str, Callable[..., bool]] = {
+    "Cast": _cast_fits, "CastLike": _cast_fits, "QuantizeLinear": _quotient_fits, "Pow": _power_fits,
+}  # fmt: skip
+"""Whether elements are in the range in which an operator is computed alike: elsewhere the evaluator wraps, and
+programs saturate."""
 
 
 class BatchNormalization(BatchNormalization_14):

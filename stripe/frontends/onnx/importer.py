@@ -168,7 +168,8 @@ class GraphScope:
         )
         has_template = self.writer.library.has(node)
         empty = any(isinstance(value, TensorValue) and value.type.count == 0 for value in inputs[:1])
-        if constant and (is_evaluated(node, schema) or not has_template or empty):
+        arrays = [value.data if isinstance(value, TensorValue) else None for value in inputs]
+        if constant and (not has_template or empty or is_evaluated(node, schema, arrays)):
             try:
                 return self._folded(node, schema, inputs)
             except Unsupported:  # a form that the evaluator lacks
