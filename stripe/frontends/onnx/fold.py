@@ -196,7 +196,7 @@ def _power_fits(_: NodeProto, base: Array, exponent: Array) -> bool:
     """Whether powers of integers are those of doubles."""
     if base.dtype.kind not in "iu":
         return True
-    ends = np.iinfo(base.dtype)
+    ends = iinfo(base.dtype.name)
     powers = np.power(base.astype(np.float64), exponent.astype(np.float64))
     return bool(np.all((powers >= max(ends.min, -(2**53))) & (powers <= min(ends.max, 2**53))))
 
