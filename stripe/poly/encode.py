@@ -8,11 +8,20 @@ from typing import TypeAlias
 import islpy as isl
 
 from stripe.ir import Affine, FloorDiv
-from stripe.poly.limits import CONTEXT
+from stripe.poly.limits import CONTEXT, PolyLimit
 
 SET = isl.dim_type.set
 IN, DIV = isl.dim_type.in_, isl.dim_type.div
 OUT = isl.dim_type.out
+
+
+def number_of(val: isl.Val) -> int:
+    """An integer of isl, which is read as text. Raises PolyLimit past the limit of operations, where isl gives none."""
+    try:
+        number: int = val.to_python()
+    except TypeError:
+        raise PolyLimit("more isl operations than allowed") from None
+    return number
 
 
 def isl_val(number: int) -> isl.Val:
@@ -48,11 +57,11 @@ def rows_of(basic: isl.BasicSet) -> tuple[list[Row], list[Row], list[tuple[Row, 
     floors: list[tuple[Row, int]] = []
     for number in range(divs):
         floor = basic.get_div(number)
-        divisor: int = floor.get_denominator_val().to_python()
+        divisor: int = number_of(floor.get_denominator_val())
         scaled = floor.scale_val(isl_val(divisor))
-        row = [scaled.get_constant_val().to_python()]
-        row += [scaled.get_coefficient_val(IN, k).to_python() for k in range(dims)]
-        row += [scaled.get_coefficient_val(isl.dim_type.div, k).to_python() for k in range(divs)]
+        row = [number_of(scaled.get_constant_val())]
+        row += [number_of(scaled.get_coefficient_val(IN, k)) for k in range(dims)]
+        row += [number_of(scaled.get_coefficient_val(isl.dim_type.div, k)) for k in range(divs)]
         row[1 + dims + number] -= divisor
         floors.append((tuple(row), divisor))
     return _matrix(basic.equalities_matrix(*kinds)), _matrix(basic.inequalities_matrix(*kinds)), floors
@@ -60,7 +69,7 @@ def rows_of(basic: isl.BasicSet) -> tuple[list[Row], list[Row], list[tuple[Row, 
 
 def _matrix(matrix: isl.Mat) -> list[Row]:
     columns = range(matrix.cols())
-    return [tuple(matrix.get_element_val(r, c).to_python() for c in columns) for r in range(matrix.rows())]
+    return [tuple(number_of(matrix.get_element_val(r, c)) for c in columns) for r in range(matrix.rows())]
 
 
 def affines_of(basic: isl.BasicSet, names: Sequence[str]) -> list[Affine]:
@@ -101,14 +110,14 @@ def isl_aff(local: isl.LocalSpace, affine: Affine, position: Mapping[str, int]) 
 
 def affine_of(aff: isl.Aff, names: Sequence[str]) -> Affine:
     """An integer-valued quasi-affine of isl over coordinates called `names`; the reverse of `isl_aff`."""
-    scale = aff.get_denominator_val().to_python()
-    total = Affine((aff.get_constant_val().to_python() * scale).__int__())
+    scale = number_of(aff.get_denominator_val())
+    total = Affine(number_of(aff.get_constant_val()) * scale)
     for number, name in enumerate(names):
-        total = total + Affine.var(name) * int(aff.get_coefficient_val(IN, number).to_python() * scale)
+        total = total + Affine.var(name) * number_of(aff.get_coefficient_val(IN, number)) * scale
     for number in range(aff.dim(DIV)):
-        factor = int(aff.get_coefficient_val(DIV, number).to_python() * scale)
+        factor = number_of(aff.get_coefficient_val(DIV, number)) * scale
         if factor:
             inner = aff.get_div(number)
-            divisor = inner.get_denominator_val().to_python()
+            divisor = number_of(inner.get_denominator_val())
             total = total + affine_of(inner.scale_val(isl_val(divisor)), names).floordiv(divisor) * factor
     return total

@@ -14,6 +14,7 @@ from stripe.poly.encode import (
     SET,
     affine_of,
     isl_aff,
+    number_of,
 )
 from stripe.poly.limits import CONTEXT, coalesced
 from stripe.poly.private_copy import private_copy
@@ -233,7 +234,7 @@ class Relation:
         if values.is_void():
             return None
         width = len(self.ins) + len(self.outs)
-        numbers = tuple(values.get_coordinate_val(SET, n).to_python() for n in range(width))
+        numbers = tuple(number_of(values.get_coordinate_val(SET, n)) for n in range(width))
         return numbers[: len(self.ins)], numbers[len(self.ins) :]
 
     def sample(self) -> tuple[dict[str, int], dict[str, int]] | None:

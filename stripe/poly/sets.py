@@ -21,6 +21,7 @@ from stripe.poly.encode import (
     isl_constraint,
     isl_space,
     isl_val,
+    number_of,
     rows_of,
 )
 from stripe.poly.limits import coalesced
@@ -158,7 +159,7 @@ class Points:
         low, high = self.raw.dim_min_val(position), self.raw.dim_max_val(position)
         if not (low.is_int() and high.is_int()):
             raise ValueError(f"'{name}' is unbounded")
-        return low.to_python(), high.to_python()
+        return number_of(low), number_of(high)
 
     def box(self) -> dict[str, Interval] | None:
         """The exact interval of each coordinate: the smallest box that holds the set; None when it is empty."""
@@ -177,7 +178,7 @@ class Points:
         if point.is_void():
             return None
         return {
-            name: point.get_coordinate_val(SET, number).to_python() for number, name in enumerate(self.names)
+            name: number_of(point.get_coordinate_val(SET, number)) for number, name in enumerate(self.names)
         }
 
     def lexmin(self) -> dict[str, int] | None:

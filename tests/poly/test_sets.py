@@ -7,7 +7,8 @@ from typing import cast
 import islpy as isl
 import pytest
 
-from stripe.poly import Relation
+from stripe.poly import Points, PolyLimit, Relation, operation_limit
+from stripe.poly.encode import isl_val, number_of
 
 
 class _Failing:
@@ -32,3 +33,14 @@ def test_what_isl_cannot_coalesce_stays_in_its_pieces() -> None:
 def test_the_limit_on_operations_counts_all_the_same() -> None:
     with pytest.raises(isl.Error):
         relation("maximal number of operations exceeded").coalesced()
+
+
+def test_numbers_past_the_limit_of_operations_are_no_type_error() -> None:
+    """isl reads numbers as text, and gives none once its operations are used up."""
+    number = isl_val(12345)
+    domain = Points.build(("x",), {"x": (0, 9)})
+    with pytest.raises(PolyLimit), operation_limit(1):
+        with pytest.raises(isl.Error):
+            domain.lexmin()
+        number_of(number)
+    assert number_of(number) == 12345
