@@ -24,7 +24,7 @@ LAYER = 500 / 100
 
 def rows() -> Iterator[Row]:
     cores = len(os.sched_getaffinity(0))
-    how = f"{cores} processes"
+    how = f"{cores} processes, with their start; processor time is without theirs"
     with TemporaryDirectory() as scratch:
         folder, cache = Path(scratch), Path(scratch) / "cache.sqlite"
         for network, text, cold in (
@@ -34,9 +34,7 @@ def rows() -> Iterator[Row]:
             plan = read_plan(SWEEPS / "dsp_conv.json.j2", {"NETWORK": network})
             for name, limit in (("cold", cold), ("again, from the cache", AGAIN)):
                 times = timed(partial(_run, plan, folder / text / name, cache, cores), 1, warm_up=False)
-                yield limited(
-                    f"500 points over {text}, {name}", times, limit, f"{how}, with their start", clock=True
-                )
+                yield limited(f"500 points over {text}, {name}", times, limit, how, clock=True)
 
 
 def _run(plan: SweepPlan, folder: Path, cache: Path | None, jobs: int) -> None:

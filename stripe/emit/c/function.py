@@ -58,9 +58,8 @@ class FunctionText:
     """The lines of a function body. Names that are used and not declared inside are passed in.
 
     `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
-    with the sum that takes it. `negates`: sums of products may be negated. `alternates`: products are added
-    and subtracted. `tiled`: the code names the vectors that
-    registers hold. `carries`: a loop may carry several sums.
+    with the sum that takes it. `negates`: sums of products may be negated. `alternates`: products are added and
+    subtracted. `tiled`: the code names the vectors that registers hold. `carries`: a loop may carry several sums.
     """
 
     dialect: Dialect
