@@ -199,17 +199,21 @@ class TermTable:
         return _applied(key[1], values, [self._dtypes[arg] for arg in args], dtype)
 
     def _is_infinite(self, key: Key, dtype: DType, value: arith.Array | None) -> bool:
-        """Whether a new term of that value, or of none, is infinite or NaN although no input is."""
+        """Whether a new term of that value, or of none, may be infinite or NaN although no input is."""
         if value is not None:
             return dtype.is_float and not np.isfinite(value.astype(np.float64))
-        if key[0] not in ("operation", "merge"):
+        if key[0] not in ("operation", "merge") or not dtype.is_float:
             return False
-        args = [int(arg) for arg in key[3:]]
-        if key[0] == "merge":
-            return key[1] in (Agg.ADD, Agg.MUL) and any(self._infinite[arg] for arg in args)
-        divisor = self._at_zero[args[-1]] if key[1] in ("div", "mod") and dtype.is_float else None
-        by_zero = divisor is not None and not divisor.item()
-        return by_zero or (key[1] in _KEEPS_INFINITY and any(self._infinite[arg] for arg in args))
+        args, op = [int(arg) for arg in key[3:]], getattr(key[1], "value", key[1])
+        divisor = self._at_zero[args[-1]] if op in ("div", "mod") else None
+        if divisor is not None and not divisor.item():
+            return True
+        return any(self._infinite[arg] and not self._is_neutral(arg, op) for arg in args)
+
+    def _is_neutral(self, term: int, op: str) -> bool:
+        """Whether the term is the infinity that a `max` or `min` gives for no other operand."""
+        value, neutral = self._at_zero[term], {"max": -np.inf, "min": np.inf}.get(op)
+        return neutral is not None and value is not None and value.item() == neutral
 
     def _is_vanishing(self, key: Key) -> bool:
         """Whether a new term is a zero of some sign when no operand is infinite or NaN: a product, a cast or a
@@ -246,8 +250,6 @@ class TermTable:
         return f"{name}({', '.join(shown)}{', …' if len(rest) > 8 else ''})"
 
 
-_KEEPS_INFINITY = frozenset({"mul", "div", "add", "sub", "neg", "abs", "cast"})
-"""Operations that give no finite number where an operand is none; quotients by an infinity are taken for one too."""
 _COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
 
 

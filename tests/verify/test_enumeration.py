@@ -192,6 +192,31 @@ def test_a_product_of_0_and_an_infinity_does_not_vanish_in_the_proof(factor: str
         assert isinstance(proof(before, after), answer)
 
 
+@pytest.mark.parametrize(
+    ("element", "vanishes"), [("0000807f", False), ("0000c07f", False), ("00004040", True)]
+)
+def test_a_product_of_0_and_a_table_vanishes_where_the_table_is_finite(element: str, vanishes: bool) -> None:
+    text = source("verify/enumeration/table_times_zero")
+    assert "0000807f" in text
+    before = load("verify/enumeration/table_absent")
+    after = parse_program(text.replace("0000807f", element))
+    for proof in (prove_equal, decide):
+        assert isinstance(proof(before, after), Equal) is vanishes
+
+
+@pytest.mark.parametrize(
+    ("op", "infinity", "vanishes"),
+    [("max", "inf", False), ("min", "-inf", False), ("max", "-inf", True), ("min", "inf", True)],
+)
+def test_a_product_of_0_and_a_clamped_number_vanishes_where_the_number_decides(
+    op: str, infinity: str, vanishes: bool
+) -> None:
+    before, text = load("verify/enumeration/table_absent"), source("verify/enumeration/clamped_times_zero")
+    after = parse_program(text.replace("max", op).replace("(fp32)inf", f"(fp32){infinity}"))
+    for proof in (prove_equal, decide):
+        assert isinstance(proof(before, after), Equal) is vanishes
+
+
 def test_tags_of_specials_change_nothing() -> None:
     text = source("verify/enumeration/special_i32")
     assert "0: T = gather" in text

@@ -53,6 +53,7 @@ from stripe.verify.proof.terms import (
     Reduced,
     Undefined,
     chain_agg,
+    is_neutral,
     never_finite,
     number,
     vanishes,
@@ -82,11 +83,13 @@ class Definitions:
         return remembered(self._definitions, read, lambda: self._defined_by_writes(read))
 
     def _is_infinite(self, leaf: Reduced) -> bool:
-        """Whether some element of a sum or product is infinite or NaN although no operand is."""
+        """Whether some element of a reduction may be infinite or NaN although no operand is."""
         if leaf.read not in self._infinite:
-            merges = [m for m in self.definition(leaf.read).merges if m.agg in (Agg.ADD, Agg.MUL)]
-            terms = (c.term for merge in merges for c in merge.contributions)
-            self._infinite[leaf.read] = any(never_finite(term, self._is_infinite) for term in terms)
+            self._infinite[leaf.read] = any(
+                not is_neutral(c.term, merge.agg.value) and never_finite(c.term, self._is_infinite)
+                for merge in self.definition(leaf.read).merges
+                for c in merge.contributions
+            )
         return self._infinite[leaf.read]
 
     def _defined_by_writes(self, read: Read) -> Definition:

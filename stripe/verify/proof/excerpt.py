@@ -27,6 +27,7 @@ from stripe.ir import (
     retarget,
 )
 from stripe.ir.frozen import replace
+from stripe.verify.proof.terms import all_finite
 from stripe.verify.proof.unchanged import Label, Unchanged
 
 Known: TypeAlias = Mapping[Buffer, str]
@@ -157,7 +158,7 @@ class _ExcerptWriter:
         if (path, buffer) in known_reads:
             label = self._unchanged.label(self._side, buffer, self._known)
             assert label is not None
-            source, role = self._array(label), Role.CONSTANT if _same_elements(label) else Role.USER
+            source, role = self._array(label), Role.CONSTANT if _contents_decide(label) else Role.USER
             view = replace(view, dir=Direction.IN, source=source)
         else:
             source = self._made.get(buffer) or self._name(buffer, f"made{len(self._made)}")
@@ -171,11 +172,9 @@ class _ExcerptWriter:
         return self._views.setdefault(view, f"view{len(self._views)}")
 
     def _array(self, label: Label) -> str:
-        """The name of a known array. The proof computes with a number that all elements of a constant have: 0 times
-        anything is 0. Other contents have no influence on it.
-        """
+        """The name of a known array."""
         name = self._arrays.setdefault(label, f"known{len(self._arrays)}")
-        if not isinstance(label, str) and _same_elements(label):
+        if not isinstance(label, str) and _contents_decide(label):
             self._constants[name] = ConstantBuffer(name, *label)
         return name
 
@@ -184,9 +183,10 @@ def _without(known: Known, labels: set[str]) -> Known:
     return {buffer: label for buffer, label in known.items() if label not in labels}
 
 
-def _same_elements(label: Label) -> bool:
-    """Whether all elements of a constant are equal."""
+def _contents_decide(label: Label) -> bool:
+    """Whether the contents of an array have an influence on the proof: a number that all elements of a constant have is
+    computed with, and 0 times an infinity is not 0."""
     if isinstance(label, str):
         return False
     dtype, sizes, data = label
-    return data == data[: dtype.bytes] * prod(sizes)
+    return data == data[: dtype.bytes] * prod(sizes) or not all_finite(data, dtype)

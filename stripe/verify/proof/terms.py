@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cmp_to_key
-from math import isfinite
+from functools import cmp_to_key, lru_cache
+from math import inf, isfinite
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -317,7 +317,7 @@ def vanishes(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
 
 
 def never_finite(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
-    """Whether the term is infinite or NaN although no operand is."""
+    """Whether the term may be infinite or NaN although no operand is."""
     return term.dtype.is_float and _is_infinite(_at_zero(term, reduced), reduced)
 
 
@@ -344,26 +344,46 @@ def _is_zero(term: Term) -> bool:
     return isinstance(term, Number) and term.text.lstrip("-") == number(0, term.dtype).text
 
 
-_KEEPS_INFINITY = frozenset({"mul", "div", "add", "sub", "neg", "abs", "cast"})
-
-
 def _is_infinite(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
-    """Whether a term is infinite or NaN although no operand is: an infinite number or reduction, or a quotient by 0, in
-    operations that give no finite number of it."""
-    waiting = [term] if term.dtype.is_float else []
+    """Whether a term may be infinite or NaN although no operand is: an infinite number, constant or reduction, or a
+    quotient by 0, is somewhere in its floats."""
+    waiting, seen = [term], set[int]()
     while waiting:
-        match waiting.pop():
-            case Number() as leaf if leaf.dtype.is_float and not isfinite(number_value(leaf)):
-                return True
-            case Reduced() as leaf if leaf.dtype.is_float and reduced(leaf):
-                return True
-            case Operation("div" | "mod", dtype, (_, divisor)) if dtype.is_float and _is_zero(divisor):
-                return True
-            case Operation(op, _, args) if op in _KEEPS_INFINITY:
-                waiting += args
+        term = waiting.pop()
+        if id(term) in seen or not term.dtype.is_float:
+            continue
+        seen.add(id(term))
+        match term:
+            case Number():
+                found = not isfinite(number_value(term))
+            case Leaf(_, _, dtype, (_, content)):
+                found = not all_finite(content, dtype)
+            case Reduced():
+                found = reduced(term)
+            case Operation("div" | "mod", _, (_, divisor)) if _is_zero(divisor):
+                found = True
+            case Operation(op, _, args):
+                found = False
+                waiting += [arg for arg in args if not is_neutral(arg, op)]
             case _:
-                pass
+                found = False
+        if found:
+            return True
     return False
+
+
+def is_neutral(term: Term, op: str) -> bool:
+    """Whether the term is the infinity that a `max` or `min` gives for no other operand."""
+    neutral = {"max": -inf, "min": inf}.get(op)
+    return neutral is not None and isinstance(term, Number) and number_value(term) == neutral
+
+
+@lru_cache(maxsize=256)
+def all_finite(content: bytes, dtype: DType) -> bool:
+    """Whether no element of a constant is infinite or NaN."""
+    if not dtype.is_float:
+        return True
+    return bool(np.isfinite(np.frombuffer(content, dtype.numpy()).astype(np.float64)).all())
 
 
 _MOST_TEXT = 2_000
