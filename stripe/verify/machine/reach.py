@@ -181,7 +181,7 @@ def _unreached(
 
 
 @dataclass(frozen=True, eq=False)
-class _BufferUse:
+class _PlacedUse:
     """The use of an allocation in any memory by a located block: the operands that lie in it, and the others."""
 
     around: Nest
@@ -228,7 +228,7 @@ def _check_any_memory(
 ) -> Iterator[Diagnostic]:
     """`check_reach` for allocations in any memory of a name: at each point of the block that holds one, one memory
     serves all located blocks that use it."""
-    uses: dict[tuple[Path, str, str], list[_BufferUse]] = {}
+    uses: dict[tuple[Path, str, str], list[_PlacedUse]] = {}
     for around, group in groups:
         own: dict[tuple[Path, str, str], list[_UnitOperand]] = {}
         for operand in group:
@@ -239,7 +239,7 @@ def _check_any_memory(
             if not any(operand.missing for operand in parts):
                 continue
             others = _one_memory_each([operand for operand in group if operand not in parts])
-            uses.setdefault(key, []).append(_BufferUse(around, parts, others))
+            uses.setdefault(key, []).append(_PlacedUse(around, parts, others))
     for (_, _, name), parts in uses.items():
         holder, buffer = allocation(parts[0].own[0].nest, parts[0].own[0].ref)
         names = holder.prefix(holder.depth)
