@@ -153,6 +153,20 @@ def test_the_backend_binds_open_sizes() -> None:
         assert found.shape == shape and not found.any()
 
 
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 7, 8, 9, 12])
+def test_the_inverse_of_half_a_spectrum_has_any_length(length: int) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 5, 2])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    node = helper.make_node("DFT", ["x", "n", "axis"], ["y"], inverse=1, onesided=1)
+    known = [numpy_helper.from_array(np.array(v, np.int64), k) for k, v in {"n": length, "axis": 1}.items()]
+    graph = helper.make_graph([node], "g", [x], [y], known)
+    data = np.random.default_rng(0).standard_normal((1, 5, 2)).astype(np.float32)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    (found,) = backend.run_model(model, [data], "CPU:1")
+    expected = np.fft.irfft(data[..., 0] + 1j * data[..., 1], length)
+    assert np.allclose(found[..., 0], expected, rtol=1e-5, atol=1e-6)
+
+
 SELU = 1.0507009873554805 * 1.6732632423543772
 
 
