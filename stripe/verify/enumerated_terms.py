@@ -202,6 +202,10 @@ class TermTable:
         """Whether a new term of that value, or of none, may be infinite or NaN although no input is."""
         if value is not None:
             return dtype.is_float and not np.isfinite(value.astype(np.float64))
+        if key[0] == "call":
+            return any(self._infinite[arg] for arg in key[2:] if isinstance(arg, int))
+        if key[0] == "called":
+            return dtype.is_float and self._infinite[int(key[2])]
         if key[0] not in ("operation", "merge") or not dtype.is_float:
             return False
         args, op = [int(arg) for arg in key[3:]], getattr(key[1], "value", key[1])

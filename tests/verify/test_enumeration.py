@@ -192,13 +192,18 @@ def test_a_product_of_0_and_an_infinity_does_not_vanish_in_the_proof(factor: str
         assert isinstance(proof(before, after), answer)
 
 
+@pytest.mark.parametrize("table", ["table", "gathered"])
 @pytest.mark.parametrize(
     ("element", "vanishes"), [("0000807f", False), ("0000c07f", False), ("00004040", True)]
 )
-def test_a_product_of_0_and_a_table_vanishes_where_the_table_is_finite(element: str, vanishes: bool) -> None:
-    text = source("verify/enumeration/table_times_zero")
+def test_a_product_of_0_and_a_table_vanishes_where_the_table_is_finite(
+    table: str, element: str, vanishes: bool
+) -> None:
+    before, text = (
+        load(f"verify/enumeration/{table}_absent"),
+        source(f"verify/enumeration/{table}_times_zero"),
+    )
     assert "0000807f" in text
-    before = load("verify/enumeration/table_absent")
     after = parse_program(text.replace("0000807f", element))
     for proof in (prove_equal, decide):
         assert isinstance(proof(before, after), Equal) is vanishes

@@ -49,8 +49,10 @@ from stripe.verify.proof.terms import (
     Called,
     IndexValue,
     Leaf,
+    Made,
     Read,
     Reduced,
+    Term,
     Undefined,
     chain_agg,
     is_neutral,
@@ -73,7 +75,7 @@ class Definitions:
         """The assumptions behind the definitions made so far."""
         self._definitions: dict[Read, Definition | Unprovable] = {}
         self._chains: dict[Buffer, DType] = {}
-        self._infinite: dict[Read, bool] = {}
+        self._infinite: dict[Read | Path, bool] = {}
         self._scalars: dict[tuple[Path, str], list[Value]] = {}
         self._defined: dict[Path, dict[str, int]] = {}
 
@@ -82,15 +84,21 @@ class Definitions:
         Raises Unprovable for an element assigned twice, and for several aggregations of one buffer."""
         return remembered(self._definitions, read, lambda: self._defined_by_writes(read))
 
-    def _is_infinite(self, leaf: Reduced) -> bool:
-        """Whether some element of a reduction may be infinite or NaN although no operand is."""
-        if leaf.read not in self._infinite:
-            self._infinite[leaf.read] = any(
-                not is_neutral(c.term, merge.agg.value) and never_finite(c.term, self._is_infinite)
-                for merge in self.definition(leaf.read).merges
-                for c in merge.contributions
-            )
-        return self._infinite[leaf.read]
+    def _is_infinite(self, leaf: Made) -> bool:
+        """Whether some element of a reduction or of the output of a special may be infinite or NaN although no input
+        is."""
+        key = leaf.read if isinstance(leaf, Reduced) else leaf.path
+        if key not in self._infinite:
+            self._infinite[key] = any(never_finite(term, self._is_infinite) for term in self._deciding(leaf))
+        return self._infinite[key]
+
+    def _deciding(self, leaf: Made) -> Iterator[Term]:
+        """The terms that make a reduction or the output of a special infinite, if anything does."""
+        if isinstance(leaf, Called):
+            yield from (value.term for _, values in self.operands(leaf.path) for value in values)
+            return
+        for merge in self.definition(leaf.read).merges:
+            yield from (c.term for c in merge.contributions if not is_neutral(c.term, merge.agg.value))
 
     def _defined_by_writes(self, read: Read) -> Definition:
         check_time()

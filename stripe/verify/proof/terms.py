@@ -140,6 +140,8 @@ class Operation:
         return True
 
 
+Made: TypeAlias = Reduced | Called
+"""Elements that statements before make."""
 Atom: TypeAlias = Leaf | Reduced | Called | IndexValue | Number | Undefined
 Term: TypeAlias = Atom | Operation
 Result = TypeVar("Result")
@@ -310,23 +312,23 @@ def _computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
 _KEEPS_ZERO = frozenset({"mul", "cast", "cond", "add", "sub", "neg", "abs", "relu", "min", "max"})
 
 
-def vanishes(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
-    """Whether the term is a zero of some sign, when no operand is infinite or NaN: a sum may go without it. `reduced`:
-    whether a reduction is infinite or NaN although no operand is."""
-    return _is_zero(_at_zero(term, reduced))
+def vanishes(term: Term, made: Callable[[Made], bool]) -> bool:
+    """Whether the term is a zero of some sign, when no operand is infinite or NaN: a sum may go without it. `made`:
+    whether a reduction or the output of a special may be infinite or NaN although no input is."""
+    return _is_zero(_at_zero(term, made))
 
 
-def never_finite(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
+def never_finite(term: Term, made: Callable[[Made], bool]) -> bool:
     """Whether the term may be infinite or NaN although no operand is."""
-    return term.dtype.is_float and _is_infinite(_at_zero(term, reduced), reduced)
+    return term.dtype.is_float and _is_infinite(_at_zero(term, made), made)
 
 
-def _at_zero(term: Term, reduced: Callable[[Reduced], bool]) -> Term:
+def _at_zero(term: Term, made: Callable[[Made], bool]) -> Term:
     """The term where what vanishes is 0, with numbers for operations that are infinite or NaN."""
 
     def step(outer: Operation, args: list[Term]) -> Term:
         to_infinity = (
-            outer.op == "mul" and any(map(_is_zero, args)) and any(_is_infinite(a, reduced) for a in args)
+            outer.op == "mul" and any(map(_is_zero, args)) and any(_is_infinite(a, made) for a in args)
         )
         if outer.op in _KEEPS_ZERO and not to_infinity:
             return operation(outer.op, args, outer.dtype, finite=True)
@@ -344,9 +346,9 @@ def _is_zero(term: Term) -> bool:
     return isinstance(term, Number) and term.text.lstrip("-") == number(0, term.dtype).text
 
 
-def _is_infinite(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
-    """Whether a term may be infinite or NaN although no operand is: an infinite number, constant or reduction, or a
-    quotient by 0, is somewhere in its floats."""
+def _is_infinite(term: Term, made: Callable[[Made], bool]) -> bool:
+    """Whether a term may be infinite or NaN although no operand is: an infinite number, constant, reduction or
+    output of a special, or a quotient by 0, is somewhere in its floats."""
     waiting, seen = [term], set[int]()
     while waiting:
         term = waiting.pop()
@@ -358,8 +360,8 @@ def _is_infinite(term: Term, reduced: Callable[[Reduced], bool]) -> bool:
                 found = not isfinite(number_value(term))
             case Leaf(_, _, dtype, (_, content)):
                 found = not all_finite(content, dtype)
-            case Reduced():
-                found = reduced(term)
+            case Reduced() | Called():
+                found = made(term)
             case Operation("div" | "mod", _, (_, divisor)) if _is_zero(divisor):
                 found = True
             case Operation(op, _, args):
