@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from math import inf
 
 import numpy as np
 from hypothesis import given, settings
@@ -211,6 +212,26 @@ def test_a_large_space_is_pruned() -> None:
     assert len(search.run()) == 10
     assert search.size == 32 * 3 * 3 * 64 * 1024 * 1024
     assert search.costed + search.bounded < 2_000_000
+
+
+def test_a_search_stops_and_says_what_it_has_not_seen() -> None:
+    """What it has found fits, and what it has not looked at costs as much as its bound says."""
+    names = "abcdef"
+    refs = (
+        view("I", tuple("abcd")),
+        view("K", tuple("cdef")),
+        view("O", tuple("abef"), direction=D.OUT, agg=Agg.ADD),
+    )
+    tiling = Tiling(Autotile(max_total_size=300), block(refs, **dict.fromkeys(names, 7)), None)
+    whole = tile_search(tiling)
+    best = whole.run()
+    stopped = replace(tile_search(tiling), most_steps=200)
+    found = stopped.run()
+    assert whole.unseen == inf and stopped.costed + stopped.bounded < 5_000
+    assert len(found) == 10 and tiling.held(np.array([found[0].sizes]))[0] <= 4 * 300
+    assert stopped.unseen <= best[0].cost <= found[0].cost
+    assert "tiles that were not looked at cost" in tiling.table(stopped, 7**6, found)
+    assert "not looked at" not in tiling.table(whole, 7**6, best)
 
 
 def test_nothing_fits() -> None:

@@ -13,6 +13,9 @@ parts that are each monotonic in every size, each taken at the corner where it i
 the cost of any member; the number of tiles is least at the largest sizes, and the first sizes are the smallest.
 So a dropped member either breaks a limit or ranks after `wanted` others, and the first `wanted` of the ranking
 are found. The search ends when no box is left, which it must since halving ends at single candidates.
+
+Boxes are taken by their bounds, least first. A search without an end after MOST_STEPS costs the
+first sizes of the boxes that are left and stops: the least of their bounds is what the best of them may cost.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ LEAF = 128
 """Most members of a box that are costed instead of bounded again."""
 MOST_COSTED = 1 << 12
 """Candidates that are costed at once."""
+MOST_STEPS = 1 << 22
+"""Boxes bounded and candidates costed after which a search stops: a minute or two."""
 
 
 LowerBound: TypeAlias = Callable[[Ints, Ints], Floats]
@@ -59,8 +64,11 @@ class TileSearch:
     wanted: int = 10
     below: float = inf
     """Candidates that cost as much are not looked for."""
+    most_steps: int = MOST_STEPS
     costed: int = 0
     bounded: int = 0
+    unseen: float = inf
+    """A lower bound of the cost of all candidates that a stopped search has not looked at."""
     _best_cost: Floats = field(init=False)
     _best_sizes: Ints = field(init=False)
 
@@ -84,6 +92,10 @@ class TileSearch:
             )
         low, high, bound = self._promising(low, high)
         while len(low):
+            if self.bounded + self.costed > self.most_steps:
+                self.unseen = float(bound.min())
+                self._cost(low[np.argsort(bound, kind="stable")[:MOST_COSTED]])
+                break
             order = np.argsort(bound, kind="stable")
             low, high, bound = low[order], high[order], bound[order]
             taken = self._batch(low, high)

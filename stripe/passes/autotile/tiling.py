@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import astuple, dataclass
 from itertools import product as combinations
-from math import log, prod
+from math import inf, log, prod
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -281,6 +281,8 @@ class Tiling:
         inexact = [footprint.ref.name for footprint in self.footprints if not footprint.is_exact]
         said = f"; {', '.join(inexact)} counted as a box" if inexact else ""
         effort = f"{search.costed} costed, {search.bounded} box{'es' * (search.bounded != 1)} bounded"
+        if search.unseen < inf:
+            said += f"; stopped there, tiles that were not looked at cost {cost_text(search.unseen)} at least"
         title = f"best {len(found)} of {tiles} tiles, by {unit} ({effort}{said})"
         return "\n".join([title, *lines])
 
