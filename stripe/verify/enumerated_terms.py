@@ -8,6 +8,7 @@ the bits stay the same, and operations on numbers are computed. Nothing here com
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -196,12 +197,14 @@ class TermTable:
         values = [value for arg in args if (value := self._at_zero[arg]) is not None]
         if len(values) < len(args):
             return None
-        return _applied(key[1], values, [self._dtypes[arg] for arg in args], dtype)
+        value = _applied(key[1], values, [self._dtypes[arg] for arg in args], dtype)
+        # The sign of an infinity is that of a zero, which is open.
+        return value if _all_finite(value, dtype) else arith.constant(nan, dtype)
 
     def _is_infinite(self, key: Key, dtype: DType, value: arith.Array | None) -> bool:
         """Whether a new term of that value, or of none, may be infinite or NaN although no input is."""
         if value is not None:
-            return dtype.is_float and not np.isfinite(value.astype(np.float64))
+            return not _all_finite(value, dtype)
         if key[0] == "call":
             return any(self._infinite[arg] for arg in key[2:] if isinstance(arg, int))
         if key[0] == "called":
@@ -255,6 +258,10 @@ class TermTable:
 
 
 _COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
+
+
+def _all_finite(value: arith.Array, dtype: DType) -> bool:
+    return not dtype.is_float or bool(np.isfinite(value.astype(np.float64)).all())
 
 
 def _applied(op: str, values: Sequence[arith.Array], dtypes: Sequence[DType], result: DType) -> arith.Array:

@@ -222,6 +222,28 @@ def test_a_product_of_0_and_a_clamped_number_vanishes_where_the_number_decides(
         assert isinstance(proof(before, after), Equal) is vanishes
 
 
+@pytest.mark.parametrize(
+    "clamped",
+    [
+        ("$r = max($q, $z)",),
+        ("$r = min($q, $z)",),
+        ("$r = relu($q)",),
+        ("$p = max($q, $x)", "$r = mul($p, $z)"),
+        ("$p = min($q, $x)", "$r = mul($p, $z)"),
+        ("$p = cmp_lt($x, $z)", "$r = cond($p, $q, $z)"),
+    ],
+)
+def test_infinities_whose_sign_is_that_of_a_zero_do_not_vanish(clamped: tuple[str, ...]) -> None:
+    """`-1 / (x * 0)` is an infinity of either sign, so that nothing clamps it to 0."""
+    before, text = load("verify/enumeration/table_absent"), source("verify/enumeration/clamped_quotient")
+    first, last = "      5: $r = max($q, $z)\n", "      6: O = store($r)\n"
+    assert first + last in text
+    lines = [f"      {number}: {each}\n" for number, each in enumerate((*clamped, "O = store($r)"), 5)]
+    after = parse_program(text.replace(first + last, "".join(lines)))
+    for proof in (prove_equal, decide):
+        assert not isinstance(proof(before, after), Equal)
+
+
 def test_tags_of_specials_change_nothing() -> None:
     text = source("verify/enumeration/special_i32")
     assert "0: T = gather" in text

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key, lru_cache
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -327,16 +327,14 @@ def _at_zero(term: Term, made: Callable[[Made], bool]) -> Term:
     """The term where what vanishes is 0, with numbers for operations that are infinite or NaN."""
 
     def step(outer: Operation, args: list[Term]) -> Term:
-        to_infinity = (
-            outer.op == "mul" and any(map(_is_zero, args)) and any(_is_infinite(a, made) for a in args)
-        )
-        if outer.op in _KEEPS_ZERO and not to_infinity:
+        finite = not any(_is_infinite(a, made) and not is_neutral(a, outer.op) for a in args)
+        if outer.op in _KEEPS_ZERO and finite:
             return operation(outer.op, args, outer.dtype, finite=True)
         numbers = [arg for arg in args if isinstance(arg, Number)]
         if len(numbers) == len(args) and outer.dtype.is_float:
             value = _computed(outer.op, numbers, outer.dtype)
             if not isfinite(number_value(value)):
-                return value
+                return number(nan, outer.dtype)  # the sign of an infinity is that of a zero, which is open
         return Operation(outer.op, outer.dtype, tuple(args))
 
     return fold(term, lambda leaf: leaf, step)
