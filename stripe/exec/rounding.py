@@ -29,6 +29,7 @@ from stripe.ir import (
     Store,
     map_statements,
     separating,
+    shared_names,
     walk,
     with_entry,
 )
@@ -90,10 +91,10 @@ def _is_bounded(statement: Statement) -> bool:
 
 def _roundings(program: Program) -> int:
     """The most roundings between an input and a result: a value passes each block with statements once."""
-    count = 0
+    count, shared = 0, shared_names(program.entry)
     for _, block in walk(program.entry):
         operations = sum(isinstance(s, Intrinsic) and s.op in _ROUND for s in block.statements)
-        apart = separating(block)
+        apart = separating(block, shared)
         stores = [s for s in block.statements if isinstance(s, Store)]
         merges = any(block.ref(s.ref).agg in (Agg.ADD, Agg.MUL) for s in stores)
         terms = prod(index.range for index in block.iterated if index.name not in apart) if merges else 0

@@ -14,6 +14,7 @@ from stripe.ir.access import (
     linearized,
     separates,
     separating,
+    shared_names,
     step,
 )
 from stripe.ir.affine import Affine, Atom, FloorDiv, Interval, Mod
@@ -212,6 +213,7 @@ __all__ = [
     "scalars_used",
     "separates",
     "separating",
+    "shared_names",
     "splice",
     "step",
     "substitute",

@@ -46,21 +46,47 @@ def step(view: Refinement | View | Affine, name: str) -> int | None:
     return None
 
 
-def separating(block: Block, buffers: Mapping[str, object] | None = None) -> tuple[str, ...]:
+def separating(block: Block, buffers: Mapping[str, object]) -> tuple[str, ...]:
     """The iterated indices of more than one value such that points that differ in any of them write different elements
-    of every output. `buffers` has the buffer of each source: two of one buffer keep no points apart."""
+    of every output. `buffers` has the buffer of each source that may have another name: two of one buffer keep no
+    points apart."""
     apart = _apart(block, buffers)
     return tuple(index.name for index in block.iterated if index.range > 1 and index.name in apart)
 
 
-def separates(block: Block, names: Iterable[str], buffers: Mapping[str, object] | None = None) -> bool:
+def separates(block: Block, names: Iterable[str], buffers: Mapping[str, object]) -> bool:
     """Whether points of `block` that differ in any of the indices `names` write different elements of every output."""
     return _apart(block, buffers).issuperset(names)
 
 
-def _apart(block: Block, buffers: Mapping[str, object] | None) -> frozenset[str]:
+def shared_names(entry: Block) -> dict[str, str]:
+    """One name for all names of one buffer in some block of a program: of those names that have another beside them."""
+    found: dict[str, str] = {}
+
+    def visit(block: Block, outside: Mapping[str, object]) -> None:
+        buffers: dict[str, object] = {
+            ref.name: ref if ref.is_alloc else outside.get(ref.source, ref.source)
+            for ref in block.refinements
+        }
+        names: dict[int, str] = {}
+        for name, buffer in buffers.items():
+            if (first := names.setdefault(id(buffer), name)) != name:
+                _unite(found, first, name)
+        for inner in block.blocks:
+            visit(inner, buffers)
+
+    visit(entry, {})
+    return found
+
+
+def _unite(found: dict[str, str], name: str, other: str) -> None:
+    one, two = found.setdefault(name, name), found.setdefault(other, other)
+    found.update({each: one for each, known in found.items() if known == two})
+
+
+def _apart(block: Block, buffers: Mapping[str, object]) -> frozenset[str]:
     sources = {ref.source for ref in block.outputs}
-    if buffers and len({id(buffers[source]) for source in sources}) < len(sources):
+    if len({id(buffers.get(source, source)) for source in sources}) < len(sources):
         return frozenset()
     ranges = {index.name: UNKNOWN if index.is_passed else (0, index.range - 1) for index in block.indices}
     passed = [index.name for index in block.passed]

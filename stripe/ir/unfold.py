@@ -83,8 +83,10 @@ def unfolded(block: Block, outside: Mapping[str, Interval] | None = None) -> Blo
 
 def _outside(block: Block, names: set[str]) -> Block:
     """`block` with the indices `names` first, as far as they keep outputs apart: contributions to one element stay in
-    their order, and the elements of a block of the layout are done one after the other."""
-    moved = names.intersection(separating(block)) if names else names
+    their order, and the elements of a block of the layout are done one after the other. Several sources may be one
+    buffer outside, and stay as they are."""
+    one = len({ref.source for ref in block.outputs}) == 1
+    moved = names.intersection(separating(block, {})) if names and one else set[str]()
     if not moved:
         return block
     return replace(block, indices=tuple(sorted(block.indices, key=lambda index: index.name not in moved)))

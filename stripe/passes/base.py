@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
@@ -22,9 +23,12 @@ from stripe.ir import (
     Stage,
     did_you_mean,
     rewrite_matching,
+    separating,
+    shared_names,
     walk,
     with_entry,
 )
+from stripe.ir.frozen import replace
 from stripe.rewrite.nests import rewrite_nests
 from stripe.rewrite.options import (
     UNIT_NAME,
@@ -85,7 +89,8 @@ class PassContext:
     """The surroundings of a pass: the machine, the listener for remarks, `evaluate`, which runs a program on arrays
     (passes stand below the interpreter and cannot call it themselves), and `price`, which runs the rest of the pass
     list on a program and simulates the result. It raises StripeError where the list refuses the program. `words_named`
-    gives the words that options of the list's passes name; `runs_for_price` tells whether the run is one for a price.
+    gives the words that options of the list's passes name; `runs_for_price` tells whether the run is one for a price;
+    `shared` has the names of the program that are of one buffer (`shared_names`).
     """
 
     hardware: HardwareModel | None = None
@@ -94,6 +99,11 @@ class PassContext:
     price: Callable[[Program], Price] | None = None
     words_named: Callable[[], frozenset[str]] = frozenset
     runs_for_price: Callable[[], bool] = lambda: False
+    shared: Callable[[], Mapping[str, str]] = dict
+
+    def separating(self, block: Block) -> tuple[str, ...]:
+        """The indices of a block that is rewritten such that points that differ in any write different elements."""
+        return separating(block, self.shared())
 
     def applied(self, block: Block | str, message: str, cycles: tuple[tuple[str, float], ...] = ()) -> None:
         self._say(RemarkKind.APPLIED, block, message, cycles)
@@ -242,8 +252,10 @@ class BlockPass(Pass):
     reqs: Reqs
 
     def run(self, program: Program, context: PassContext) -> Program:
+        within = replace(context, shared=cache(lambda: shared_names(program.entry)))
+
         def answer(block: Block) -> Block:
-            return self.settled(block, self.rewrite(block, context), context)
+            return self.settled(block, self.rewrite(block, within), within)
 
         return with_entry(program, rewrite_matching(program.entry, self.reqs, answer))
 

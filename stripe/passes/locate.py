@@ -70,7 +70,7 @@ class _Locate(BlockPass):
         if any(inner.location.name == name for child in block.blocks for _, inner in walk(child)):
             return block  # parts of it are on units already
         count = context.need_hardware(f"a location on all units of {name}").exec_unit(name).count
-        tiles = part_tiles(block, count)
+        tiles = part_tiles(block, context.separating(block), count)
         parts = prod(-(-index.range // tiles.get(index.name, index.range)) for index in block.iterated)
         if parts == 1:
             location = Location.of(name, 0)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Block, Index, separating, unfolded
+from stripe.ir import Block, Index, unfolded
 from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.tile import tile_block
@@ -44,8 +44,8 @@ class Thread(BlockPass):
     def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
         if block.words.has_any((*self.exclude, "thread")):
             return block
-        block = max(unfolded(block), block, key=lambda b: prod(self._distribute(b).values()))
-        counts = self._distribute(block)
+        block = max(unfolded(block), block, key=lambda b: prod(self._distribute(b, context).values()))
+        counts = self._distribute(block, context)
         if all(count == 1 for count in counts.values()):
             names = ", ".join(f"{i.name}:{i.range}" for i in block.iterated) or "none"
             return Refusal(f"no index moves all outputs (indices {names})")
@@ -55,11 +55,11 @@ class Thread(BlockPass):
         context.applied(block, f"{tiled.points} of {self.threads} threads: {split}")
         return replace(tiled, tags=tiled.tags.add("thread"))
 
-    def _distribute(self, block: Block) -> dict[str, int]:
+    def _distribute(self, block: Block, context: PassContext) -> dict[str, int]:
         """Threads per index: greedy, the split that wastes least first."""
         left = self.threads
         counts: dict[str, int] = {}
-        free = [block.index(name) for name in separating(block)]
+        free = [block.index(name) for name in context.separating(block)]
         while left > 1 and free:
             best = max(free, key=lambda index: _gain(index, left))
             counts[best.name] = _tiles(best, left)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from stripe.ir import Affine, Block, Location, Tags, separating, with_statements
+from stripe.ir import Affine, Block, Location, Tags, with_statements
 from stripe.ir.frozen import replace
 from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.tile import even_tiles, tile_block
@@ -14,19 +14,21 @@ Times = Callable[[Sequence[Sequence[int]], Sequence[int]], Sequence[float]]
 """The times of parts, by their sizes along all iterated indices and the numbers of parts that run at one time."""
 
 
-def part_tiles(block: Block, parts: int, times: Times | None = None) -> Mapping[str, int]:
-    """The tile of each index for at most so many parts: the quickest, then the tile with the most parts, the fewest
-    empty points and the fewest indices."""
-    free = [block.index(name) for name in separating(block)]
+def part_tiles(
+    block: Block, free: Sequence[str], parts: int, times: Times | None = None
+) -> Mapping[str, int]:
+    """The tile of each index of `free`, which keep points apart, for at most so many parts: the quickest, then the tile
+    with the most parts, the fewest empty points and the fewest indices."""
+    split = [block.index(name) for name in free]
     states: dict[tuple[int, ...], int] = {(): 1}
-    for index in free:
+    for index in split:
         states = {
             (*chosen, size): count * -(-index.range // size)
             for chosen, count in states.items()
             for size in even_tiles(index.range, parts // count)
         }
 
-    tiles = [{i.name: size for i, size in zip(free, state, strict=True)} for state in states]
+    tiles = [{i.name: size for i, size in zip(split, state, strict=True)} for state in states]
     cycles: Sequence[float] = [0.0] * len(tiles)
     if times is not None:
         rows = [[tile.get(index.name, index.range) for index in block.iterated] for tile in tiles]
@@ -34,9 +36,9 @@ def part_tiles(block: Block, parts: int, times: Times | None = None) -> Mapping[
 
     def cost(number: int) -> tuple[float, int, int, int]:
         tile = tiles[number]
-        split = sum(tile[index.name] < index.range for index in free)
-        count = prod(-(-index.range // tile[index.name]) for index in free)
-        return cycles[number], parts - count, padded_points(block, tile), split
+        used = sum(tile[index.name] < index.range for index in split)
+        count = prod(-(-index.range // tile[index.name]) for index in split)
+        return cycles[number], parts - count, padded_points(block, tile), used
 
     return tiles[min(range(len(tiles)), key=cost)]
 

@@ -82,9 +82,9 @@ def test_the_step_of_a_view_in_its_nest() -> None:
 )
 def test_indices_that_keep_points_apart(views: list[str], apart: str) -> None:
     found = written(*views)
-    assert separating(found) == tuple(apart.split())
-    assert separates(found, apart.split())
-    assert not separates(found, ("x", "y", "z"))
+    assert separating(found, {}) == tuple(apart.split())
+    assert separates(found, apart.split(), {})
+    assert not separates(found, ("x", "y", "z"), {})
 
 
 AFFINES = st.recursive(

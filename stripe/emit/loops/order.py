@@ -28,7 +28,7 @@ def fast_order(block: Block, outer: CodeScope) -> list[str] | None:
     if any(isinstance(statement, Block | Special) for statement in block.statements):
         return None
     names = [index.name for index in block.iterated if index.range > 1]
-    free = separating(block)
+    free = separating(block, buffers_of(block, outer))
     places = {
         ref.name: linearized(ref.access, outer.areas[ref.source].pointer.strides)
         for ref in block.refinements

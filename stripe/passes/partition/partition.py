@@ -14,7 +14,6 @@ from stripe.ir import (
     Program,
     content_key,
     rewrite_blocks,
-    separating,
     with_entry,
 )
 from stripe.ir.frozen import replace
@@ -142,7 +141,9 @@ class Partition(BlockPass):
         if prod(counts.values()) == 1:
             ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated) or "none"
             reason = (
-                "one unit is as quick as" if separating(block) and parts > 1 else "no index to split into"
+                "one unit is as quick as"
+                if context.separating(block) and parts > 1
+                else "no index to split into"
             )
             return Refusal(f"{reason} {parts} (indices {ranges})")
         used = block.points / padded_points(block, tiles) * 100
@@ -154,15 +155,17 @@ class Partition(BlockPass):
 
     def _tiles(self, block: Block, parts: int, context: PassContext) -> Mapping[str, int]:
         """The tiles of the parts: by their times where options and machine tell them."""
-        hardware = context.hardware
+        hardware, free = context.hardware, context.separating(block)
         if hardware is None or not self.operands:
-            return part_tiles(block, parts)
+            return part_tiles(block, free, parts)
         from stripe.cost.time.machine import Machine
         from stripe.cost.time.parts import PartTimes  # numpy takes long to load
 
         unit = self.unit or block.location.name
 
         def found() -> Mapping[str, int]:
-            return part_tiles(block, parts, PartTimes(block, hardware, unit, self.operands).of_parts)
+            return part_tiles(block, free, parts, PartTimes(block, hardware, unit, self.operands).of_parts)
 
-        return Machine.of(hardware).once(("parts", content_key(block), parts, unit, self.operands), found)
+        return Machine.of(hardware).once(
+            ("parts", content_key(block), free, parts, unit, self.operands), found
+        )
