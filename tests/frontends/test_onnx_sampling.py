@@ -48,6 +48,18 @@ def test_the_nearest_element_of_a_grid_is_taken_as_it_is(elements: Array, paddin
     assert found.ravel().tobytes() == np.append(elements, left).astype(elements.dtype).tobytes()
 
 
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_positions_of_nearest_elements_are_rounded_before_they_are_mirrored(size: int) -> None:
+    places = np.arange(-3 * size, 4 * size, 0.5)
+    scaled = (places * 2 + 1) / size - 1
+    grid = np.stack([scaled, np.zeros_like(scaled)], axis=-1)
+    inputs = {"x": np.arange(size, dtype=np.float32).reshape(1, 1, 1, size), "g": grid[None, None]}
+    model = one_node("GridSample", 20, inputs, mode="nearest", padding_mode="reflection")
+    (found,) = backend.run_model(model, list(inputs.values()), "CPU:1")
+    (expected,) = ReferenceEvaluator(model).run(None, inputs)
+    assert np.array_equal(found, expected)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("place", [-9, 1e30, -np.inf, np.inf, np.nan])
 def test_a_grid_takes_zeros_outside_an_image_of_infinities(mode: str, place: float) -> None:
