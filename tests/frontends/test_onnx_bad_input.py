@@ -173,6 +173,10 @@ CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
     ),
     "opset": (saved(opset(999)), ("opset 999 is unknown",)),
     "dimension": (saved(symbolic()), ("'batch' (dimension 0 of 'x')", "--dim batch=1")),
+    "sizes asked for": (
+        saved(model(node("ConvTranspose", "x", "w", output_shape=[-1, 4]), w=np.zeros((3, 4, 3, 3), np.float32))),
+        ("node 'the_ConvTranspose_y' (ConvTranspose)", "its output_shape is [-1, 4]"),
+    ),
     "contradicting shapes": (saved(conv_net(w=np.zeros((4, 5, 3, 3), np.float32))), ("node 'conv/1' (Conv)",)),
     "shape that the model says": (
         saved(declared()), ("node 'act' (Relu): error: its output 'r' is 1x4x4x4:fp32, and the model says",)

@@ -324,6 +324,24 @@ def test_transposed_windows_of_the_same_size_take_no_more_padding() -> None:
     assert np.allclose(found.reshape(-1), whole[1:9], atol=1e-6)
 
 
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("size", "step"), [(1, 1), (2, 1), (3, 2), (9, 2)])
+def test_transposed_windows_give_the_size_asked_for(size: int, step: int, auto_pad: str) -> None:
+    """Also less than the image has, where onnx infers none; padding takes the rest, at one end one more."""
+    x, w = floats(1, 1, 4), floats(1, 1, 3, seed=1)
+    options: dict[str, Any] = {"strides": [step], "output_shape": [size], "auto_pad": auto_pad}
+    (found,) = results(
+        network([helper.make_node("ConvTranspose", ["x", "w"], ["y"], **options)], {"x": x}, {"w": w}),
+        {"x": x},
+    )
+    whole = np.zeros(3 * step + 3, np.float32)
+    for place in range(4):
+        whole[step * place : step * place + 3] += x[0, 0, place] * w[0, 0]
+    total = len(whole) - size
+    first = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
+    assert np.allclose(found.reshape(-1), whole[first : first + size], atol=1e-6)
+
+
 CUTS: list[tuple[dict[str, list[int]], Any]] = [
     ({"starts": [1], "ends": [-1], "axes": [-1]}, np.s_[:, 1:-1]),
     ({"starts": [-100], "ends": [-1], "axes": [0]}, np.s_[:-1]),

@@ -25,18 +25,21 @@ def result_sizes(node: NodeProto, inputs: Sequence[Value]) -> Sizes | None:
 
 
 def _transposed(sizes: Sizes, given: Given, inputs: Sequence[Value]) -> Sizes | None:
-    """`SAME_UPPER` and `SAME_LOWER`: `output_padding` adds nothing."""
-    steps = _numbers(given, "strides", len(sizes) - 2, 1)
+    """Those asked for, where `output_shape` has less than the image; `SAME_UPPER` and `SAME_LOWER`, to which
+    `output_padding` adds nothing.
+    """
+    rank = len(sizes) - 2
+    steps, asked = _numbers(given, "strides", rank, 1), _numbers(given, "output_shape", 0, 0)
     filters = _sizes_of(inputs, 1)
-    same = _text(given, "auto_pad").startswith("SAME") and "output_shape" not in given
-    if not same or filters is None or len(filters) < 2 or len(steps) != len(sizes) - 2:
+    same = _text(given, "auto_pad").startswith("SAME")
+    if not (asked or same) or filters is None or len(filters) < 2 or len(steps) != rank:
         return None
+    if asked and (len(asked) != rank or min(asked) < 0):
+        reason = f"its output_shape is {asked}, and its image has {rank} dimensions"
+        raise Unsupported(reason, "give a size for each dimension of the image")
     groups = given["group"].i if "group" in given else 1
-    return (
-        sizes[0],
-        filters[1] * groups,
-        *(size * step for size, step in zip(sizes[2:], steps, strict=True)),
-    )
+    spatial = asked or [size * step for size, step in zip(sizes[2:], steps, strict=True)]
+    return (sizes[0], filters[1] * groups, *spatial)
 
 
 def _sliced(sizes: Sizes, given: Given, _: Sequence[Value]) -> Sizes | None:
