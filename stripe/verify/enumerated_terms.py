@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stripe.exec import arith
+from stripe.exec.nonfinite import NAN, NONE, NonFinite, nonfinite_after, nonfinite_in, nonfinite_merged
 from stripe.ir import DTYPES, INTRINSICS, Agg, DType, result_dtype
 from stripe.poly import check_time
 from stripe.verify.assumptions import Assumption
@@ -44,7 +45,7 @@ class TermTable:
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
         self._dtypes: list[DType] = []
-        self._infinite: list[bool] = []
+        self._nonfinite: list[NonFinite] = []
         self._vanishes: list[bool] = []
         self._at_zero: list[arith.Array | None] = []
         """The values of terms where what vanishes is 0, as far as they follow."""
@@ -71,7 +72,7 @@ class TermTable:
             self._dtypes.append(dtype)
             if self._finite:
                 value = self._value_at_zero(key, dtype)
-                self._infinite.append(self._is_infinite(key, dtype, value))
+                self._nonfinite.append(self._nonfinite_of(key, dtype, value))
                 self._vanishes.append(self._is_vanishing(key))
                 self._at_zero.append(arith.constant(0, dtype) if self._vanishes[-1] else value)
         return number
@@ -199,28 +200,28 @@ class TermTable:
             return None
         value = _applied(key[1], values, [self._dtypes[arg] for arg in args], dtype)
         # The sign of an infinity is that of a zero, which is open.
-        return value if _all_finite(value, dtype) else arith.constant(nan, dtype)
+        return value if not nonfinite_in(value, dtype) else arith.constant(nan, dtype)
 
-    def _is_infinite(self, key: Key, dtype: DType, value: arith.Array | None) -> bool:
-        """Whether a new term of that value, or of none, may be infinite or NaN although no input is."""
+    def _nonfinite_of(self, key: Key, dtype: DType, value: arith.Array | None) -> NonFinite:
+        """The infinities and NaN that a new term of that value, or of none, is for all finite inputs."""
         if value is not None:
-            return not _all_finite(value, dtype)
-        if key[0] == "call":
-            return any(self._infinite[arg] for arg in key[2:] if isinstance(arg, int))
-        if key[0] == "called":
-            return dtype.is_float and self._infinite[int(key[2])]
-        if key[0] not in ("operation", "merge") or not dtype.is_float:
-            return False
-        args, op = [int(arg) for arg in key[3:]], getattr(key[1], "value", key[1])
-        divisor = self._at_zero[args[-1]] if op in ("div", "mod") else None
-        if divisor is not None and not divisor.item():
-            return True
-        return any(self._infinite[arg] and not self._is_neutral(arg, op) for arg in args)
-
-    def _is_neutral(self, term: int, op: str) -> bool:
-        """Whether the term is the infinity that a `max` or `min` gives for no other operand."""
-        value, neutral = self._at_zero[term], {"max": -np.inf, "min": np.inf}.get(op)
-        return neutral is not None and value is not None and value.item() == neutral
+            return nonfinite_in(value, dtype)
+        match key[0]:
+            case "call":
+                return NONE.union(*(self._nonfinite[arg] for arg in key[2:] if isinstance(arg, int)))
+            case "called" if dtype.is_float:
+                return self._nonfinite[int(key[2])]
+            case "merge":
+                return nonfinite_merged(key[1], (self._nonfinite[int(arg)] for arg in key[3:]), dtype)
+            case "operation":
+                args = [int(arg) for arg in key[3:]]
+                divisor = self._at_zero[args[-1]] if key[1] in ("div", "mod") and dtype.is_float else None
+                if divisor is not None and not divisor.item():
+                    return NAN
+                dtypes = [self._dtypes[arg] for arg in args]
+                return nonfinite_after(key[1], [self._nonfinite[arg] for arg in args], dtypes, dtype)
+            case _:
+                return NONE
 
     def _is_vanishing(self, key: Key) -> bool:
         """Whether a new term is a zero of some sign when no operand is infinite or NaN: a product, a cast or a
@@ -231,7 +232,7 @@ class TermTable:
         parts = [self._vanishes[arg] for arg in args]
         match key[1]:
             case "mul":
-                return any(parts) and not any(self._infinite[arg] for arg in args)
+                return any(parts) and not any(self._nonfinite[arg] for arg in args)
             case "cond":
                 return parts[1] and parts[2]
             case "add" | "sub" | "min" | "max" | "cast" | "neg" | "abs" | "relu":
@@ -258,10 +259,6 @@ class TermTable:
 
 
 _COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
-
-
-def _all_finite(value: arith.Array, dtype: DType) -> bool:
-    return not dtype.is_float or bool(np.isfinite(value.astype(np.float64)).all())
 
 
 def _applied(op: str, values: Sequence[arith.Array], dtypes: Sequence[DType], result: DType) -> arith.Array:

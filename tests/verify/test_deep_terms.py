@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from stripe.ir import Intrinsic, Program, Store, with_entry, with_statements
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
 from stripe.verify.proof import contributions
 from stripe.verify.proof.prove import prove_equal
@@ -121,3 +123,15 @@ def test_many_layers_need_no_deep_stack(kind: str, most_parts: int, monkeypatch:
     with few_frames(80):
         found = prove_equal(before, after)
     assert isinstance(found, Different | Unknown)
+
+
+def test_padding_behind_many_layers_needs_no_deep_stack() -> None:
+    """A product with 0 vanishes where no layer before has an infinity."""
+    sums = "".join(f" X{n}[i : N] = +(X{n - 1}[j] * W[i, j]);" for n in range(1, 16))
+    rim = "O[i : M] = +(X15[j] * V[i + j - 1]);"
+    text = f"function (X0[N=3]: fp32, W[N, N]: fp32, V[M=9]: fp32) -> (O) {{{sums} {rim} }}"
+    before = compile_tile(text, "layers", {})
+    after = PassManager(parse_passes("pad{allow_nonfinite=true}")).run(before)
+    assert before != after
+    with few_frames(80):
+        assert isinstance(prove_equal(before, after), Equal)

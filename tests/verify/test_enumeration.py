@@ -244,6 +244,24 @@ def test_infinities_whose_sign_is_that_of_a_zero_do_not_vanish(clamped: tuple[st
         assert not isinstance(proof(before, after), Equal)
 
 
+MASKED = """function (Q[N=6, D=2]: fp32, K[N, D]: fp32, V[N, D]: fp32) -> (O) {
+  S[i, k : N, 3] = +(Q[i, d] * K[i + k - 1, d]);
+  M = index(S, 1) > index(S, 0) ? -infinity() : S;
+  X[i, 0 : N, 1] = >(M[i, k]);
+  E = exp(M - X);
+  O[i, d : N, D] = +(E[i, k] * V[i + k - 1, d]);
+}"""
+
+
+def test_zeros_beside_a_masked_softmax_vanish() -> None:
+    """`exp` makes a number of the mask's infinity: rims of windows may be padded."""
+    before = compiled(MASKED)
+    after = PassManager(parse_passes("pad{reqs=[contraction],allow_nonfinite=true}")).run(before)
+    assert before != after
+    for proof in (prove_equal, decide):
+        assert isinstance(proof(before, after), Equal)
+
+
 def test_tags_of_specials_change_nothing() -> None:
     text = source("verify/enumeration/special_i32")
     assert "0: T = gather" in text

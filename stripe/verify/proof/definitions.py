@@ -55,11 +55,9 @@ from stripe.verify.proof.terms import (
     Term,
     Undefined,
     chain_agg,
-    is_neutral,
-    never_finite,
     number,
-    vanishes,
 )
+from stripe.verify.proof.vanishing import NonFiniteTerms, vanishes
 
 
 class Definitions:
@@ -75,7 +73,7 @@ class Definitions:
         """The assumptions behind the definitions made so far."""
         self._definitions: dict[Read, Definition | Unprovable] = {}
         self._chains: dict[Buffer, DType] = {}
-        self._infinite: dict[Read | Path, bool] = {}
+        self._nonfinite = NonFiniteTerms(self._merged_terms)
         self._scalars: dict[tuple[Path, str], list[Value]] = {}
         self._defined: dict[Path, dict[str, int]] = {}
 
@@ -84,21 +82,13 @@ class Definitions:
         Raises Unprovable for an element assigned twice, and for several aggregations of one buffer."""
         return remembered(self._definitions, read, lambda: self._defined_by_writes(read))
 
-    def _is_infinite(self, leaf: Made) -> bool:
-        """Whether some element of a reduction or of the output of a special may be infinite or NaN although no input
-        is."""
-        key = leaf.read if isinstance(leaf, Reduced) else leaf.path
-        if key not in self._infinite:
-            self._infinite[key] = any(never_finite(term, self._is_infinite) for term in self._deciding(leaf))
-        return self._infinite[key]
-
-    def _deciding(self, leaf: Made) -> Iterator[Term]:
-        """The terms that make a reduction or the output of a special infinite, if anything does."""
+    def _merged_terms(self, leaf: Made) -> Iterator[tuple[Agg, list[Term]]]:
+        """The terms of which a reduction or the output of a special is made, by how they come together."""
         if isinstance(leaf, Called):
-            yield from (value.term for _, values in self.operands(leaf.path) for value in values)
+            yield from ((Agg.ASSIGN, [v.term for v in values]) for _, values in self.operands(leaf.path))
             return
         for merge in self.definition(leaf.read).merges:
-            yield from (c.term for c in merge.contributions if not is_neutral(c.term, merge.agg.value))
+            yield merge.agg, [contribution.term for contribution in merge.contributions]
 
     def _defined_by_writes(self, read: Read) -> Definition:
         check_time()
@@ -227,7 +217,7 @@ class Definitions:
         zero = number(agg.identity(dtype), dtype)
         sum_of_floats = agg is Agg.ADD and dtype.is_float
         if sum_of_floats and self.rules.finite:
-            vanishing = [c.term != zero and vanishes(c.term, self._is_infinite) for c in contributions]
+            vanishing = [c.term != zero and vanishes(c.term, self._nonfinite.of) for c in contributions]
             self.relied |= {Assumption.FINITE, Assumption.ZERO_SIGN} if any(vanishing) else set()
             contributions = [
                 replace(c, term=zero, at=c.at.keep(())) if is_zero else c

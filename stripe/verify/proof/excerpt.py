@@ -27,8 +27,8 @@ from stripe.ir import (
     retarget,
 )
 from stripe.ir.frozen import replace
-from stripe.verify.proof.terms import all_finite
 from stripe.verify.proof.unchanged import Label, Unchanged
+from stripe.verify.proof.vanishing import nonfinite_of_constant
 
 Known: TypeAlias = Mapping[Buffer, str]
 Names: TypeAlias = dict[object, str]
@@ -189,4 +189,4 @@ def _contents_decide(label: Label) -> bool:
     if isinstance(label, str):
         return False
     dtype, sizes, data = label
-    return data == data[: dtype.bytes] * prod(sizes) or not all_finite(data, dtype)
+    return data == data[: dtype.bytes] * prod(sizes) or bool(nonfinite_of_constant(data, dtype))

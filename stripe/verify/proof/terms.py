@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cmp_to_key, lru_cache
-from math import inf, isfinite, nan
+from functools import cmp_to_key
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -61,6 +60,11 @@ class Reduced:
     def width(self) -> int:
         return self.read.width
 
+    @property
+    def key(self) -> Read:
+        """The reduction."""
+        return self.read
+
 
 @dataclass(frozen=True, slots=True)
 class Called:
@@ -73,6 +77,11 @@ class Called:
     output: int
     dtype: DType
     width: int
+
+    @property
+    def key(self) -> Path:
+        """The special."""
+        return self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +297,7 @@ def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bo
         return args[0]
     numbers = [arg for arg in args if isinstance(arg, Number)]
     if len(numbers) == len(args) and INTRINSICS[op].exact:
-        return _computed(op, numbers, dtype)
+        return computed(op, numbers, dtype)
     if op == "mul" and (finite or not dtype.is_float):
         zero = number(0, dtype)
         if any(n.text.lstrip("-") == zero.text for n in numbers):
@@ -298,7 +307,7 @@ def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bo
     return Operation(op, dtype, tuple(args))
 
 
-def _computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
+def computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
     """The result of an intrinsic on numbers."""
     values = [arith.constant(number_value(n), n.dtype) for n in numbers]
     with np.errstate(all="ignore"):
@@ -307,83 +316,6 @@ def _computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
         else:
             value = arith.apply(op, values, numbers[-1].dtype)
     return Number(repr(value.item()), dtype)
-
-
-_KEEPS_ZERO = frozenset({"mul", "cast", "cond", "add", "sub", "neg", "abs", "relu", "min", "max"})
-
-
-def vanishes(term: Term, made: Callable[[Made], bool]) -> bool:
-    """Whether the term is a zero of some sign, when no operand is infinite or NaN: a sum may go without it. `made`:
-    whether a reduction or the output of a special may be infinite or NaN although no input is."""
-    return _is_zero(_at_zero(term, made))
-
-
-def never_finite(term: Term, made: Callable[[Made], bool]) -> bool:
-    """Whether the term may be infinite or NaN although no operand is."""
-    return term.dtype.is_float and _is_infinite(_at_zero(term, made), made)
-
-
-def _at_zero(term: Term, made: Callable[[Made], bool]) -> Term:
-    """The term where what vanishes is 0, with numbers for operations that are infinite or NaN."""
-
-    def step(outer: Operation, args: list[Term]) -> Term:
-        finite = not any(_is_infinite(a, made) and not is_neutral(a, outer.op) for a in args)
-        if outer.op in _KEEPS_ZERO and finite:
-            return operation(outer.op, args, outer.dtype, finite=True)
-        numbers = [arg for arg in args if isinstance(arg, Number)]
-        if len(numbers) == len(args) and outer.dtype.is_float:
-            value = _computed(outer.op, numbers, outer.dtype)
-            if not isfinite(number_value(value)):
-                return number(nan, outer.dtype)  # the sign of an infinity is that of a zero, which is open
-        return Operation(outer.op, outer.dtype, tuple(args))
-
-    return fold(term, lambda leaf: leaf, step)
-
-
-def _is_zero(term: Term) -> bool:
-    return isinstance(term, Number) and term.text.lstrip("-") == number(0, term.dtype).text
-
-
-def _is_infinite(term: Term, made: Callable[[Made], bool]) -> bool:
-    """Whether a term may be infinite or NaN although no operand is: an infinite number, constant, reduction or
-    output of a special, or a quotient by 0, is somewhere in its floats."""
-    waiting, seen = [term], set[int]()
-    while waiting:
-        term = waiting.pop()
-        if id(term) in seen or not term.dtype.is_float:
-            continue
-        seen.add(id(term))
-        match term:
-            case Number():
-                found = not isfinite(number_value(term))
-            case Leaf(_, _, dtype, (_, content)):
-                found = not all_finite(content, dtype)
-            case Reduced() | Called():
-                found = made(term)
-            case Operation("div" | "mod", _, (_, divisor)) if _is_zero(divisor):
-                found = True
-            case Operation(op, _, args):
-                found = False
-                waiting += [arg for arg in args if not is_neutral(arg, op)]
-            case _:
-                found = False
-        if found:
-            return True
-    return False
-
-
-def is_neutral(term: Term, op: str) -> bool:
-    """Whether the term is the infinity that a `max` or `min` gives for no other operand."""
-    neutral = {"max": -inf, "min": inf}.get(op)
-    return neutral is not None and isinstance(term, Number) and number_value(term) == neutral
-
-
-@lru_cache(maxsize=256)
-def all_finite(content: bytes, dtype: DType) -> bool:
-    """Whether no element of a constant is infinite or NaN."""
-    if not dtype.is_float:
-        return True
-    return bool(np.isfinite(np.frombuffer(content, dtype.numpy()).astype(np.float64)).all())
 
 
 _MOST_TEXT = 2_000

@@ -1,0 +1,74 @@
+"""Infinities and NaN of floats: what operations make of them, whatever their other operands are.
+
+NaN stands for an infinity of an unknown sign, too: nothing that is computed with it counts as finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from stripe.exec import arith
+from stripe.ir import Agg, DType
+
+NonFinite: TypeAlias = frozenset[str]
+"""Which of "inf", "-inf" and "nan" some element is, for all finite inputs."""
+NONE: NonFinite = frozenset()
+NAN: NonFinite = frozenset({"nan"})
+
+_OTHERS = (1, 2, -1)
+"""Numbers that stand for all finite operands."""
+
+
+def nonfinite_in(values: arith.Array, dtype: DType) -> NonFinite:
+    """Those among the elements of an array."""
+    if not dtype.is_float:
+        return NONE
+    wide = values.astype(np.float64).reshape(-1)
+    return frozenset(str(value) for value in np.unique(wide[~np.isfinite(wide)]).tolist())
+
+
+def nonfinite_after(op: str, given: Sequence[NonFinite], dtypes: Sequence[DType], result: DType) -> NonFinite:
+    """Those that an intrinsic gives, whatever its finite operands are. `given`: those of each operand."""
+    if not result.is_float or not any(given):
+        return NONE
+    if op == "cond":
+        return given[1] | given[2]
+    found = (
+        _after(op, place, value, tuple(dtypes), result)
+        for place, values in enumerate(given)
+        for value in values
+    )
+    return NONE.union(*found)
+
+
+def nonfinite_merged(agg: Agg, given: Iterable[NonFinite], dtype: DType) -> NonFinite:
+    """Those that a merge by `agg` gives, whatever its finite contributions are."""
+    found = NONE.union(*given)
+    if agg is Agg.ASSIGN:
+        return found
+    return nonfinite_after(agg.value, (found, NONE), (dtype, dtype), dtype)
+
+
+@lru_cache(maxsize=4096)
+def _after(op: str, place: int, given: str, dtypes: tuple[DType, ...], result: DType) -> NonFinite:
+    if given == "nan":
+        return NAN
+    found = NONE
+    with np.errstate(all="ignore"):
+        for others in product(_OTHERS, repeat=len(dtypes) - 1):
+            numbers: list[float] = [*others[:place], float(given), *others[place:]]
+            values = [arith.constant(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)]
+            if op == "cast":
+                value = arith.cast(values[0], dtypes[0], result)
+            else:
+                value = arith.apply(op, values, dtypes[-1])
+            made = nonfinite_in(np.asarray(value), result)
+            if not made:
+                return NONE
+            found |= made
+    return found if len(found) == 1 else NAN
