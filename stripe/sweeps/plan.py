@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from stripe.frontends.frontend import ReadOptions, Source
 from stripe.frontends.registry import by_suffix, front_ends
 from stripe.ir import ConfigError, StripeError
 from stripe.ir.errors import combine, did_you_mean
+from stripe.ir.package_data import data_dir
 from stripe.sweeps.metrics import EDP, METRICS, PATHS, path_fault
 from stripe.sweeps.schema import ObjectiveSpec, StrategySpec, SweepFile, WorkloadSpec
 from stripe.sweeps.space import MAX_SEARCHED, PASSES, DesignSpace, design_space
@@ -200,12 +201,28 @@ def _require_feasible(sweep: SweepFile, space: DesignSpace, document: Document) 
         raise document.error(reason, ("constraints",), "loosen a constraint or add values")
 
 
+_LIBRARIES = ("islpy", "networkx", "numpy", "onnx")
+"""Libraries on which results depend."""
+
+
 @cache
 def program_version() -> str:
-    """The version, with a hash of the program's own code: results of another state of it are not taken again."""
-    root = Path(__file__).parent.parent
+    """The version, with a hash of the program's own code, of its library of operators, and of the versions of the
+    libraries that it computes with: results of another state of them are not taken again."""
     found = hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
-        found.update(file.relative_to(root).as_posix().encode())
-        found.update(file.read_bytes())
+    for folder, pattern in (
+        (Path(__file__).parent.parent, "*.py"), (data_dir("tilelib"), "*"), (data_dir("grammar"), "*")
+    ):  # fmt: skip
+        for file in sorted(each for each in folder.rglob(pattern) if each.is_file()):
+            found.update(file.relative_to(folder).as_posix().encode())
+            found.update(file.read_bytes())
+    found.update(" ".join(map(_installed, _LIBRARIES)).encode())
     return f"{version('stripe-opt')}+{found.hexdigest()[:12]}"
+
+
+def _installed(library: str) -> str:
+    """The version of a library; some are optional."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stripe.cli.start import sweep
+from stripe.ir.package_data import data_dir
 from stripe.pipeline.reproducer import Reproducer
 from stripe.sweeps import plan, store
 from stripe.sweeps.evaluate import ResultRow, RowStatus
@@ -76,6 +78,24 @@ def test_a_folder_that_cannot_be_written_is_named(
     error = capsys.readouterr().err
     assert f"{tmp_path / place}: error: cannot be written" in error
     assert "name a folder of your own" in error
+
+
+def test_a_change_of_the_library_of_operators_is_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {plan.program_version.__wrapped__()}
+    folders = {kind: tmp_path / kind for kind in ("tilelib", "grammar")}
+    for kind, folder in folders.items():
+        shutil.copytree(data_dir(kind), folder)
+    monkeypatch.setattr(plan, "data_dir", folders.__getitem__)
+    assert plan.program_version.__wrapped__() in versions
+    for file in (folders["tilelib"] / "onnx" / "batch_norm.tile.j2", next(folders["grammar"].glob("*.lark"))):
+        with file.open("a") as text:
+            text.write("\n")
+        versions.add(plan.program_version.__wrapped__())
+    monkeypatch.setattr(plan, "version", lambda name: f"1 of {name}")
+    versions.add(plan.program_version.__wrapped__())
+    assert len(versions) == 4
 
 
 def test_two_runs_on_one_folder_and_other_results_in_it_are_refused(
