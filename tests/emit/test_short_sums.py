@@ -119,3 +119,26 @@ def test_products_are_rounded_before_they_are_added_and_subtracted_in_turns(
     found = compile_program(program, CompileOptions(level=level)).run(given)
     assert not found["O"][:, 0].any()
     np.testing.assert_array_equal(found["O"], expected["O"])
+
+
+ROTATED_APART = """function (X[N=1, C=2]: fp64, COS[N]: fp64, SIN[N]: fp64) -> (O) {
+  A[i : N] = =(X[i, 0]);
+  B[i : N] = =(X[i, 1]);
+  P = A * COS - B * SIN;
+  Q = A * SIN + B * COS;
+  T[i, 0 : N, 2] = =(P[i]);
+  O[i, 1 : N, 2] = =(Q[i]) default T;
+}"""
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+@pytest.mark.parametrize("passes", ["dce", "localize,scalarize"])
+def test_products_of_a_kernel_are_not_rounded_with_sums_of_another(
+    level: Literal["O2", "O3"], passes: str
+) -> None:
+    """One kernel adds products, another subtracts them: both stay functions (bug 107647 of gcc)."""
+    x, y = np.random.default_rng(1).standard_normal(2)
+    program = stripe.run_passes(stripe.parse(ROTATED_APART), passes)
+    given = {"X": np.array([[x, y]]), "COS": np.array([y]), "SIN": np.array([x])}
+    found = compile_program(program, CompileOptions(level=level)).run(given)["O"]
+    assert found.tolist() == [[0.0, x * x + y * y]]

@@ -107,6 +107,7 @@ class BlockEmitter:
                 fuses=fuses(block, memory),
                 negates=negates(block),
                 alternates=alternates(block, memory),
+                is_kernel=depth == 2,
             )
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
@@ -119,6 +120,8 @@ class BlockEmitter:
         """Makes a C function of `function`, named like `wanted`; returns its name."""
         if function.compiler_options:
             self.helpers.need("options")
+        if function.is_kernel:
+            self.helpers.need("kernel")
         form = ""
         if self.dialect.shares_functions:
             form = normal_form(function.definition(""), self.dialect.identifier)

@@ -59,13 +59,15 @@ class FunctionText:
 
     `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
     with the sum that takes it. `negates`: sums of products may be negated. `alternates`: products are added and
-    subtracted. `tiled`: the code names the vectors that registers hold. `carries`: a loop may carry several sums.
+    subtracted. `is_kernel`: it computes a kernel of main. `tiled`: the code names the vectors that registers hold.
+    `carries`: a loop may carry several sums.
     """
 
     dialect: Dialect
     fuses: bool = False
     negates: bool = False
     alternates: bool = False
+    is_kernel: bool = False
     tiled: bool = False
     carries: bool = False
     indent: int = 1
@@ -143,6 +145,8 @@ class FunctionText:
         texts += [f"{self.variables[variable]}{variable}" for variable in variables]
         options = self.compiler_options
         kind = f"ST_OPTIONS({', '.join(map(json.dumps, options))}) " if options else ""
+        if self.is_kernel:
+            kind = f"ST_KERNEL {kind}"
         return [f"{kind}{self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{", *self.lines, "}"]
 
     def call(self, name: str, outer: FunctionText, private: str | None = None) -> str:

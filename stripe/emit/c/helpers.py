@@ -98,6 +98,17 @@ static inline float st_bf16_round(float x) {
 #endif""",
         (),
     ),
+    "kernel": (
+        """\
+// A kernel is compiled by itself: gcc rounds products of one together with sums of others that are inlined beside it,
+// in spite of its options (bug 107647).
+#if defined(__GNUC__)
+#define ST_KERNEL __attribute__((noinline))
+#else
+#define ST_KERNEL
+#endif""",
+        (),
+    ),
     "multiply_add": (
         """\
 // ST_FMA: the processor has an instruction for a*b + c in one rounding.
