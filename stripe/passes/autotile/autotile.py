@@ -47,9 +47,10 @@ class Autotile(Pass):
     with its epilogues, and the result is simulated. A tile that the rest refuses, or that overfills a memory, is not
     taken. Without `memory` the cost is the cache lines that all tiles touch for each point, by PlaidML's formula; or
     the cycles of a processor's core with registers, loads, latencies and rests of vectors, as the simulator has them.
-    The search is complete, and the remarks list the best ten. Ties go to fewer tiles, then to smaller sizes of earlier
-    indices. A search without an end in sight (blocks of some eight indices) stops after a minute or two with what it
-    has found, and the remark says what other tiles cost at least.
+    Of sizes that make the same number of tiles the smallest is a candidate; the search over these is complete, and the
+    remarks list the best ten. Ties go to fewer tiles, then to smaller sizes of earlier indices. A search without an end
+    in sight (blocks of some eight indices) stops after a minute or two with what it has found, and the remark says what
+    other tiles cost at least.
     """
 
     pass_name: ClassVar[str] = "autotile"
