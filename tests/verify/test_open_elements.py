@@ -186,3 +186,76 @@ def test_infinities_and_nan_are_open_only_where_they_come_from_an_overflow(
     after = program("sum_of_two", ("add($A, $zero)", number), *merges, *stored)
     for first, second in ((before, after), (after, before)):
         assert run_on_all(first, second, ALL).failed
+
+
+BESIDE_A_SUM = """
+    0: #kernel block [k:300] ( // sum
+        in A[{place}] bf16(1:1)
+        out S[0]:add bf16(1:1)
+    ) {{
+      0: $a = load(A)
+      1: $p = mul($a, $a)
+      2: S = store($p)
+    }}
+    1: #kernel block [i:64] ( // beside
+        in D[i] i32(1:1)
+        out O[i] i32(1:1)
+    ) {{
+      0: $d = load(D)
+      1: $c = (i32)3
+      2: $z = (i32){other}
+      3: $q = cmp_eq($d, $c)
+      4: $o = cond($q, $z, $d)
+      5: O = store($o)
+    }}
+    2: #kernel block [] ( // behind
+        in S[0] bf16(1:1)
+        out O[64] i32(1:1)
+    ) {{
+      0: $s = load(S)
+      1: $o = cast($s, i32)
+      2: O = store($o)
+    }}"""
+
+
+def test_elements_that_no_long_sum_reaches_count() -> None:
+    """A sum of 300 squares in bf16 may be any number, so may an integer made of it; integers beside it are exact."""
+    tensors = "in A bf16(300)\nin D i32(64)\ntmp S bf16(1)\nout O i32(65)"
+    before, after, other_order = (
+        build(tensors, BESIDE_A_SUM.format(other=other, place=place))
+        for other, place in ((3, "k"), (0, "k"), (3, "299 - k"))
+    )
+    for first, second in ((before, after), (after, before)):
+        assert "'O'" in run_on_all(first, second, ALL).failed
+    found = run_on_all(before, other_order, ALL)
+    assert not found.failed
+    assert "seed 2" in found.allowed
+
+
+BEHIND_A_SUM = "function (A[N=4, K=600]: bf16, X[N]: bf16) -> (O) {{ B = A - A + 4; {} O = {}; }}"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "S",
+        "S * S - 3000 * S",
+        "as_int(S, 32)",
+        "S == 2400 ? 1 : 0",
+        "S == 1024 ? 1 : 0",
+        "max(min(S, 2000), 1500) * X",
+        "recip(S - 2400)",
+        "S + X > 2000 ? 0 * S : X",
+    ],
+)
+def test_elements_behind_a_long_sum_are_open(result: str) -> None:
+    """One after the other, terms of a sum of 600 are lost: it is 1024; in parts, none of which has as many, 2400."""
+    parts = "P[i, j : N, 6] = +(B[i, 100 * j + k]), k < 100; S[i : N] = +(P[i, j]);"
+    whole, split = (
+        compile_tile(BEHIND_A_SUM.format(text, result), "sum", {})
+        for text in ("S[i : N] = +(B[i, k]);", parts)
+    )
+    for first, second in ((whole, split), (split, whole)):
+        found = run_on_all(first, second, ALL)
+        assert not found.failed
+        assert "seed 0" in found.allowed

@@ -2,7 +2,8 @@
 without an effect change.
 
 Each granted assumption has variations of a run: values that it allows in the place of those of merges and products. An
-element whose value follows from them is open, and a run shows no difference of two programs where their values meet.
+element whose value follows from them is open, and a run shows no difference of two programs where their values meet. An
+element that follows from a sum whose roundings are as large as itself may be anything.
 Roundings reach all between the largest and the smallest value. A sign, or padding, is a choice: of two infinities none
 is a number between.
 """
@@ -30,6 +31,8 @@ _SEEDS = (0, 1, 2)
 _ROUNDINGS = 8
 """Roundings of the largest element of a tensor: less than what a comparison of results allows, but for dtypes of 8
 bits, whose sums are as open as that in another order."""
+_ANYTHING = (float("nan"), 0.0)
+"""Numbers in the place of a sum of very many terms: their sums and products are the same in each grouping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,21 @@ class _Roundings(Variation):
 
 
 @dataclass(frozen=True, slots=True)
+class _Replaced(Variation):
+    """Sums and products of the given types are `number`, but for infinities and NaN that no overflow makes."""
+
+    number: float
+    dtypes: frozenset[DType]
+
+    @override
+    def merged(self, value: Array, dtype: DType, aggs: Collection[Agg], *, finite: Array) -> Array:
+        if dtype not in self.dtypes or (Agg.ADD not in aggs and Agg.MUL not in aggs):
+            return value
+        is_free = finite | np.isfinite(value.astype(np.float64))
+        return np.where(is_free, np.asarray(self.number).astype(value.dtype), value)
+
+
+@dataclass(frozen=True, slots=True)
 class _Padding(Variation):
     """A product of 0 and an infinite value or NaN is 0."""
 
@@ -90,10 +108,11 @@ def _choices(assumed: frozenset[Assumption]) -> Iterator[Variation]:
         yield _Padding()
 
 
-def is_open(program: Program) -> bool:
-    """Whether some sum of floats has so many terms that its roundings are as large as itself: in another order it may
-    be any number."""
-    return any(terms >= 2.0**dtype.mantissa for dtype, terms in terms_of_sums(program).items())
+def types_of_long_sums(*programs: Program) -> frozenset[DType]:
+    """The types of floats in which some sum has so many terms that its roundings are as large as itself: in another
+    order, or in parts, it may be any number."""
+    sums = (pair for program in programs for pair in terms_of_sums(program).items())
+    return frozenset(dtype for dtype, terms in sums if terms >= 2.0**dtype.mantissa)
 
 
 def _roundings(
@@ -181,6 +200,29 @@ class OpenValues:
         return np.asarray(is_open & shared)
 
 
+def changed_by_sums(
+    program: Program, inputs: Mapping[str, Array], results: Mapping[str, Array], dtypes: frozenset[DType]
+) -> dict[str, Array]:
+    """For each output the mask of the elements that change where all sums of `dtypes` are another number.
+
+    Programs that differ in the roundings of these sums alone are equal then. So an element in which they differ changes
+    in one of them."""
+    changed = {name: np.zeros(array.shape, np.bool_) for name, array in results.items()}
+    for run in _runs(program, inputs, (_Replaced(number, dtypes) for number in _ANYTHING)):
+        for name, array in results.items():
+            changed[name] |= ~agreement(array, run[name], EXACT)
+    return changed
+
+
+def _runs(
+    program: Program, inputs: Mapping[str, Array], variations: Iterable[Variation]
+) -> Iterator[Mapping[str, Array]]:
+    """The results with each variation, but those that break."""
+    for variation in variations:
+        with suppress(ExecutionError):  # another number leads to an index out of bounds
+            yield interpret(program, inputs, variation=variation)
+
+
 def open_values(
     program: Program,
     inputs: Mapping[str, Array],
@@ -189,16 +231,9 @@ def open_values(
     tolerance: Tolerance,
 ) -> dict[str, OpenValues]:
     """For each output the values that `assumed` allows in the place of `results`, those of `program` on `inputs`."""
-
-    def runs(variations: Iterable[Variation]) -> Iterator[Mapping[str, Array]]:
-        yield results
-        for variation in variations:
-            with suppress(ExecutionError):  # another number leads to an index out of bounds
-                yield interpret(program, inputs, variation=variation)
-
     chosen, rounded = (
-        tuple(runs(_choices(assumed))),
-        tuple(runs(_roundings(program, assumed, tolerance, inputs))),
+        (results, *_runs(program, inputs, variations))
+        for variations in (_choices(assumed), _roundings(program, assumed, tolerance, inputs))
     )
     return {
         name: OpenValues.of([run[name] for run in chosen], [run[name] for run in rounded]) for name in results
