@@ -28,8 +28,8 @@ def nonfinite_in(values: arith.Array, dtype: DType) -> NonFinite:
     """Those among the elements of an array."""
     if not dtype.is_float:
         return NONE
-    wide = values.astype(np.float64).reshape(-1)
-    return frozenset(str(value) for value in np.unique(wide[~np.isfinite(wide)]).tolist())
+    found = values[~np.isfinite(values)].astype(np.float64)
+    return frozenset(str(value) for value in np.unique(found).tolist())
 
 
 def nonfinite_after(op: str, given: Sequence[NonFinite], dtypes: Sequence[DType], result: DType) -> NonFinite:

@@ -158,3 +158,17 @@ def test_no_call_of_a_kernel_is_left_out(level: Literal["O1", "O2", "O3"]) -> No
     assert any(array.any() for array in expected.values())
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array)
+
+
+def test_loops_of_a_block_that_writes_one_buffer_by_two_names_keep_their_order() -> None:
+    """Points that differ in `i` add to one element by them: their order decides the bits of its sum."""
+    program = load("emit/two_names_of_a_buffer")
+    rng = np.random.default_rng(0)
+    given = {
+        name: rng.standard_normal((5, 4)).astype(np.float32) * np.float32(scale)
+        for name, scale in (("A", 1), ("B", 100))
+    }
+    plain, reordered = (
+        compile_program(program, CompileOptions(reorder=reorder)).run(given)["O"] for reorder in (False, True)
+    )
+    assert plain.tobytes() == reordered.tobytes()

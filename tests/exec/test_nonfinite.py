@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 import numpy as np
 import pytest
 
-from stripe.exec.nonfinite import NonFinite, nonfinite_after, nonfinite_in, nonfinite_merged
-from stripe.ir import Agg
+from stripe.exec import arith
+from stripe.exec.nonfinite import NAN, NONE, NonFinite, nonfinite_after, nonfinite_in, nonfinite_merged
+from stripe.ir import DTYPES, Agg, DType
 from stripe.ir.dtypes import BOOL, FP32, I32
 
-NONE, PLUS, MINUS, NAN = frozenset[str](), frozenset({"inf"}), frozenset({"-inf"}), frozenset({"nan"})
+PLUS, MINUS = frozenset({"inf"}), frozenset({"-inf"})
 
 
 @pytest.mark.parametrize(
@@ -44,3 +47,10 @@ def test_choices_casts_and_merges() -> None:
     assert nonfinite_merged(Agg.ASSIGN, [MINUS, PLUS], FP32) == PLUS | MINUS
     assert nonfinite_in(np.array([1, np.nan, -np.inf, np.inf], np.float32), FP32) == PLUS | MINUS | NAN
     assert nonfinite_in(np.array([1]), I32) == NONE
+
+
+@pytest.mark.parametrize("dtype", [each for each in DTYPES.values() if each.is_float], ids=str)
+def test_elements_of_all_floats(dtype: DType) -> None:
+    elements = np.stack([arith.constant(value, dtype) for value in (1.0, inf, -inf, nan)])
+    held = {str(value) for value in elements.astype(np.float64).tolist()} & {"inf", "-inf", "nan"}
+    assert nonfinite_in(elements, dtype) == held

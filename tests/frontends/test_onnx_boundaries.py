@@ -329,11 +329,10 @@ def test_transposed_windows_of_the_same_size_take_no_more_padding() -> None:
 def test_transposed_windows_give_the_size_asked_for(size: int, step: int, auto_pad: str) -> None:
     """Also less than the image has, where onnx infers none; padding takes the rest, at one end one more."""
     x, w = floats(1, 1, 4), floats(1, 1, 3, seed=1)
-    options: dict[str, Any] = {"strides": [step], "output_shape": [size], "auto_pad": auto_pad}
-    (found,) = results(
-        network([helper.make_node("ConvTranspose", ["x", "w"], ["y"], **options)], {"x": x}, {"w": w}),
-        {"x": x},
+    node = helper.make_node(
+        "ConvTranspose", ["x", "w"], ["y"], strides=[step], output_shape=[size], auto_pad=auto_pad
     )
+    (found,) = results(network([node], {"x": x}, {"w": w}), {"x": x})
     whole = np.zeros(3 * step + 3, np.float32)
     for place in range(4):
         whole[step * place : step * place + 3] += x[0, 0, place] * w[0, 0]

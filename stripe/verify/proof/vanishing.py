@@ -132,7 +132,7 @@ def _nonfinite_of_atom(atom: Atom, made: Callable[[Made], NonFinite]) -> NonFini
             return NONE
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def nonfinite_of_constant(content: bytes, dtype: DType) -> NonFinite:
     """The infinities and NaN among the elements of a constant."""
     return nonfinite_in(np.frombuffer(content, dtype.numpy()), dtype)
