@@ -20,7 +20,7 @@ NonFinite: TypeAlias = frozenset[str]
 NONE: NonFinite = frozenset()
 NAN: NonFinite = frozenset({"nan"})
 
-_OTHERS = (1, 2, -1)
+_FINITE = (1, 2, -1)
 """Numbers that stand for all finite operands."""
 
 
@@ -39,9 +39,9 @@ def nonfinite_after(op: str, given: Sequence[NonFinite], dtypes: Sequence[DType]
     if op == "cond":
         return given[1] | given[2]
     found = (
-        _after(op, place, value, tuple(dtypes), result)
-        for place, values in enumerate(given)
-        for value in values
+        _after(op, values, tuple(dtypes), result)
+        for values in product(*({None, *values} for values in given))
+        if any(values)
     )
     return NONE.union(*found)
 
@@ -55,13 +55,13 @@ def nonfinite_merged(agg: Agg, given: Iterable[NonFinite], dtype: DType) -> NonF
 
 
 @lru_cache(maxsize=4096)
-def _after(op: str, place: int, given: str, dtypes: tuple[DType, ...], result: DType) -> NonFinite:
-    if given == "nan":
+def _after(op: str, given: tuple[str | None, ...], dtypes: tuple[DType, ...], result: DType) -> NonFinite:
+    """The same for one infinity, or NaN, of each operand; None for an operand that is finite."""
+    if "nan" in given:
         return NAN
     found = NONE
     with np.errstate(all="ignore"):
-        for others in product(_OTHERS, repeat=len(dtypes) - 1):
-            numbers: list[float] = [*others[:place], float(given), *others[place:]]
+        for numbers in product(*(_FINITE if value is None else (float(value),) for value in given)):
             values = [arith.constant(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)]
             if op == "cast":
                 value = arith.cast(values[0], dtypes[0], result)

@@ -189,7 +189,7 @@ class Affine:
         total = Affine(self.offset)
         for atom, coefficient in self.terms:
             if isinstance(atom, Mod) and atom.modulus % modulus == 0:
-                total = total + atom.arg * coefficient
+                total = total + atom.arg._unwrap_mods(modulus) * coefficient
             else:
                 total = total + Affine(0, ((atom, coefficient),))
         return total

@@ -94,7 +94,7 @@ class ResultCache:
         def insert(database: sqlite3.Connection) -> None:
             with database:
                 text = json.dumps(facts)
-                row = (key, result.number, text, _checksum(key, result.number, text))
+                row = (key, result.number, text, row_checksum(key, result.number, text))
                 last = (
                     database.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", row).lastrowid or 0
                 )
@@ -116,7 +116,7 @@ class ResultCache:
         # More than one row where computations whose values differ within a step read on at different fields.
         asked = "SELECT places, checksum FROM reads WHERE node = ?"
         for places, checksum in database.execute(asked, (node,)).fetchall():
-            if checksum != _checksum(node, places):
+            if checksum != row_checksum(node, places):
                 self._drop_damaged(database, "reads WHERE node = ? AND places = ?", node, places)
                 continue
             names: list[str] = json.loads(places)
@@ -130,7 +130,7 @@ class ResultCache:
     ) -> KeptResult | None:
         """The result of a row of `_RESULT`; None where it is damaged."""
         number, node, nodes, value, layers, checksum, used = row
-        if checksum != _checksum(number, node, nodes, value, layers):
+        if checksum != row_checksum(number, node, nodes, value, layers):
             return self._drop_damaged(database, "results WHERE number = ?", number)
         if (now := time.time()) - used > _LATELY:
             with database:
@@ -144,7 +144,7 @@ class ResultCache:
         if point is None:
             return None
         number, facts, checksum = point
-        if checksum != _checksum(key, number, facts):
+        if checksum != row_checksum(key, number, facts):
             return self._drop_damaged(database, "points WHERE key = ?", key)
         row = database.execute(f"SELECT {_RESULT} FROM results WHERE number = ?", (number,)).fetchone()
         result = None if row is None else self._used(database, row)
@@ -169,7 +169,7 @@ class ResultCache:
                 places = json.dumps([name for name, _ in step])
                 database.execute(
                     "INSERT OR IGNORE INTO reads VALUES (?, ?, ?)",
-                    (nodes[-1], places, _checksum(nodes[-1], places)),
+                    (nodes[-1], places, row_checksum(nodes[-1], places)),
                 )
                 nodes.append(_digest(nodes[-1], step))
             packed = zlib.compress(json.dumps(value).encode())
@@ -178,7 +178,7 @@ class ResultCache:
                 "INSERT OR REPLACE INTO results (node, nodes, value, layers, used) VALUES (?, ?, ?, ?, ?)",
                 (*row, time.time()),
             ).lastrowid
-            checksum = _checksum(number, *row)
+            checksum = row_checksum(number, *row)
             database.execute("UPDATE results SET checksum = ? WHERE number = ?", (checksum, number))
             if number is not None and number % self._turn == 0:
                 self._drop(database)
@@ -231,6 +231,6 @@ def _digest(node: str, values: Sequence[tuple[str, str | None]] = ()) -> str:
     return hashlib.sha256(json.dumps([node, values]).encode()).hexdigest()[:32]
 
 
-def _checksum(*columns: object) -> str:
+def row_checksum(*columns: object) -> str:
     """The checksum of a row, whatever the kinds of its columns."""
     return hashlib.sha256(repr(columns).encode()).hexdigest()[:32]

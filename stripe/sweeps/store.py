@@ -1,7 +1,7 @@
 """The store of a sweep: a folder with one SQLite file, which has a row for each point and workload.
 
 Rows are kept as they come, those of one point in one transaction. A sweep that is killed loses the points in flight,
-and nothing else.
+and nothing else. Each row ends with a checksum of its other columns.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 
 from stripe.config.model import Scalar
 from stripe.config.parameters import shown
 from stripe.ir import ConfigError
+from stripe.sweeps.cache import row_checksum
 from stripe.sweeps.evaluate import ResultRow, RowStatus
 from stripe.sweeps.extras import extra
 from stripe.sweeps.plan import SweepPlan
@@ -33,13 +34,13 @@ from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.space import DesignPoint
 
 FILE = "sweep.sqlite"
-_FORMAT = 1
+_FORMAT = 2
 _TABLES = f"""
 PRAGMA user_version = {_FORMAT};
-CREATE TABLE sweep (name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE sweep (name TEXT PRIMARY KEY, value TEXT, checksum TEXT);
 CREATE TABLE rows (
     number INTEGER, point TEXT, workload TEXT, status TEXT, reason TEXT, passes TEXT,
-    given TEXT, parameters TEXT, metrics TEXT, provenance TEXT, layers BLOB, seconds REAL,
+    given TEXT, parameters TEXT, metrics TEXT, provenance TEXT, layers BLOB, seconds REAL, checksum TEXT,
     PRIMARY KEY (point, workload)
 );
 """
@@ -83,26 +84,56 @@ class ResultStore:
         self.folder = folder
         self.copy: TemporaryDirectory[str] | None = None
         """The folder of a copy, which lasts as long as the store."""
+        self.dropped = 0
+        """The number of points whose damaged rows were dropped to be computed anew."""
         self._database = database
         self._points = points
 
     def facts(self) -> SweepFacts:
-        """The sweep that the rows belong to."""
-        found = self._database.execute("SELECT name, value FROM sweep")
-        return SweepFacts.model_validate({name: json.loads(value) for name, value in found})
+        """The sweep that the rows belong to. Raises ConfigError where they are damaged."""
+        return SweepFacts.model_validate(self._facts("true"))
+
+    def identity(self) -> JsonValue:
+        """What the results depend on. Raises ConfigError where it is damaged."""
+        return self._facts("name = 'identity'").get("identity")
+
+    def _facts(self, condition: str) -> dict[str, JsonValue]:
+        found = self._read(f"SELECT name, value, checksum FROM sweep WHERE {condition}")
+        for name, value, checksum in found:
+            if checksum != row_checksum(name, value):
+                raise self._damaged(f"the fact '{name}' of the sweep is damaged", "name another folder")
+        return {name: json.loads(value) for name, value, _ in found}
 
     def keep_facts(self, plan: SweepPlan) -> None:
         """Keeps the aims and axes of the sweep file as it is now."""
         with self._database as database:
-            database.executemany("INSERT OR REPLACE INTO sweep VALUES (?, ?)", _facts(plan))
+            database.execute("DELETE FROM sweep")
+            database.executemany("INSERT INTO sweep VALUES (?, ?, ?)", _facts(plan))
+
+    def drop_damaged(self) -> int:
+        """Drops the points with damaged rows, so that a run computes them anew; their number."""
+        bad = [row[:2] for row in self._read(f"SELECT {_COLUMNS}, checksum FROM rows") if not _is_whole(row)]
+        with self._database as database:
+            database.executemany("DELETE FROM rows WHERE number IS ? OR point IS ?", bad)
+        return len(set(bad))
+
+    def _read(self, question: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._database.execute(question).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(f"the results cannot be read: {error}", "name another folder") from None
+
+    def _damaged(self, reason: str, hint: str) -> ConfigError:
+        return ConfigError(reason, path=str(self.folder / FILE), hint=hint)
 
     def add(self, rows: tuple[ResultRow, ...]) -> None:
         """Keeps the rows of a point, all or none. Raises ConfigError where the disk is full."""
         try:
             with self._database as database:
-                places = ", ".join("?" * 12)
+                places = ", ".join("?" * 13)
                 for row in rows:
-                    database.execute(f"INSERT INTO rows VALUES ({places})", _packed(self._points, row))
+                    packed = _packed(self._points, row)
+                    database.execute(f"INSERT INTO rows VALUES ({places})", (*packed, row_checksum(*packed)))
         except sqlite3.OperationalError as error:
             reason = f"cannot keep results: {error}"
             hint = "make room on the disk, then go on with --resume"
@@ -110,10 +141,12 @@ class ResultStore:
         self._points += 1
 
     def rows(self) -> Iterator[ResultRow]:
-        """All rows, in the order of points."""
-        columns = "passes, given, workload, status, reason, parameters, metrics, provenance, layers, seconds"
-        for row in self._database.execute(f"SELECT {columns} FROM rows ORDER BY number, rowid"):
-            passes, given, workload, status, reason, *documents, layers, seconds = row
+        """All rows, in the order of points. Raises ConfigError for a damaged row."""
+        for row in self._read(f"SELECT {_COLUMNS}, checksum FROM rows ORDER BY number, rowid"):
+            if not _is_whole(row):
+                hint = "'stripe-sweep run' with --resume computes the points of damaged rows anew"
+                raise self._damaged(f"a row of the point {row[1]} is damaged", hint)
+            _, _, workload, status, reason, passes, given, *documents, layers, seconds, _ = row
             choices = cast("dict[str, Scalar]", json.loads(given))
             point = DesignPoint(passes, tuple(sorted(choices.items())))
             parameters, metrics, provenance = map(json.loads, documents)
@@ -130,11 +163,21 @@ class ResultStore:
         self._database.close()
 
 
+_COLUMNS = (
+    "number, point, workload, status, reason, passes, given, parameters, metrics, provenance, layers, seconds"
+)
+
+
+def _is_whole(row: tuple[object, ...]) -> bool:
+    """Whether the checksum at the end of a row is that of its other columns."""
+    return row[-1] == row_checksum(*row[:-1])
+
+
 def _packed(number: int, row: ResultRow) -> tuple[object, ...]:
     return (
-        number, row.point.key, row.workload, row.status, row.reason, row.point.passes,
+        number, row.point.key, row.workload, row.status.value, row.reason, row.point.passes,
         json.dumps(row.point.choices), json.dumps(row.parameters), json.dumps(row.metrics),
-        json.dumps(row.provenance), row.packed_layers, row.seconds,
+        json.dumps(row.provenance), row.packed_layers, float(row.seconds),
     )  # fmt: skip
 
 
@@ -164,13 +207,14 @@ def writing_store(folder: Path, plan: SweepPlan, resume: bool) -> Generator[Resu
             raise ConfigError(reason, path=str(folder), hint="go on with --resume, or name another folder")
         store = _open(folder) if there else _create(folder, plan)
         try:
-            if store.facts().identity != plan.identity:
+            if store.identity() != plan.identity:
                 raise ConfigError(
                     "the results are those of other templates, other workloads or another version of the program",
                     path=str(folder / FILE),
                     hint="name another folder",
                 )
             store.keep_facts(plan)
+            store.dropped = store.drop_damaged()
             yield store
         finally:
             store.close()
@@ -200,14 +244,14 @@ def _create(folder: Path, plan: SweepPlan) -> ResultStore:
     database = sqlite3.connect(new)
     database.executescript(_TABLES)
     with database:
-        database.executemany("INSERT INTO sweep VALUES (?, ?)", _facts(plan))
+        database.executemany("INSERT INTO sweep VALUES (?, ?, ?)", _facts(plan))
     database.close()
     new.rename(folder / FILE)
     return _open(folder)
 
 
-def _facts(plan: SweepPlan) -> list[tuple[str, str]]:
-    """The rows that `SweepFacts` is made of."""
+def _facts(plan: SweepPlan) -> list[tuple[str, str, str]]:
+    """The rows that `SweepFacts` is made of, with their checksums."""
     templates = plan.space.templates
     facts: dict[str, JsonValue] = {
         "title": plan.title,
@@ -222,7 +266,8 @@ def _facts(plan: SweepPlan) -> list[tuple[str, str]]:
         "weights": {workload.name: workload.weight for workload in plan.workloads},
         "axes": {axis.name: [axis.unit, list(axis.values)] for axis in plan.space.axes},
     }
-    return [(name, json.dumps(value)) for name, value in facts.items()]
+    rows = ((name, json.dumps(value)) for name, value in facts.items())
+    return [(*row, row_checksum(*row)) for row in rows]
 
 
 def _open(folder: Path) -> ResultStore:

@@ -156,6 +156,17 @@ def test_a_grid_of_units_works_as_a_whole() -> None:
     assert cost.work.cycles == pytest.approx(64**3 / (12 * 14))
 
 
+@pytest.mark.parametrize(("location", "parallel"), [("PE", 168), ("PE[0]", 1), ("PE[167]", 1)])
+def test_a_position_of_a_grid_works_alone(location: str, parallel: int) -> None:
+    program = matmul(8, 8, 8)
+    entry = rewrite_matching(
+        program.entry, ("kernel",), lambda b: replace(b, location=parse_location(location))
+    )
+    (cost,) = costs(with_entry(program, entry), load_hardware("eyeriss"))
+    assert cost.units.parallel == parallel
+    assert cost.work.cycles == pytest.approx(8**3 / parallel)
+
+
 def test_units_that_a_location_numbers() -> None:
     program = matmul(8, 8, 8)
     spread = rewrite_matching(

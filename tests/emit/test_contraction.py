@@ -20,7 +20,7 @@ _FIRST = (6, 15, 33, 45, 59)
 
 def check(seed: int) -> None:
     program = contracted_kernels(seed, _KERNELS)
-    assert 'ST_OPTIONS("fp-contract=fast"' in emit_c(program)
+    assert 'ST_FUNCTION("fp-contract=fast"' in emit_c(program)
     with np.errstate(all="ignore"):
         expected = [interpret(program, extremes(7 * seed + number)) for number in range(2)]
     options = CompileOptions(native=True, level="O3" if seed % 3 == 0 else "O2", openmp=seed % 5 == 4)
@@ -50,7 +50,7 @@ def test_a_negated_sum_keeps_the_sign_of_its_zero() -> None:
     passes = "fusion{a_reqs=[contraction],b_reqs=[eltwise],fused_set=[contraction]},localize,scalarize"
     program = stripe.run_passes(stripe.parse(text, name="n.tile"), passes)
     code = emit_c(program)
-    assert len(re.findall(r'ST_OPTIONS\("rounding-math"', code)) == 1
+    assert len(re.findall(r'ST_FUNCTION\("rounding-math"', code)) == 1
     ones = np.ones((64, 2), np.float32)
     for level in ("O1", "O2", "O3"):
         built = compile_program(program, CompileOptions(native=True, level=level))

@@ -99,7 +99,7 @@ def test_compilers_contract_no_products_of_their_own(epilogue: str) -> None:
     )
     code = emit_c(program)
     assert code.count("static void") == 1
-    assert ('ST_OPTIONS("fp-contract=fast"' in code) == EPILOGUES[epilogue]
+    assert ('ST_FUNCTION("fp-contract=fast"' in code) == EPILOGUES[epilogue]
     built = compile_program(program, CompileOptions(native=True, level="O3"))
     random = np.random.default_rng(1)
     for limit in (3e38, 3e-44):

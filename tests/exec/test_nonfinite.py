@@ -33,6 +33,10 @@ PLUS, MINUS = frozenset({"inf"}), frozenset({"-inf"})
         ("div", [NONE, PLUS], NONE),
         ("div", [MINUS, NONE], NAN),
         ("sqrt", [MINUS], NAN),
+        ("add", [PLUS, MINUS], PLUS | MINUS | NAN),
+        ("add", [MINUS, MINUS], MINUS),
+        ("max", [MINUS, MINUS], MINUS),
+        ("div", [PLUS, PLUS], NAN),
     ],
 )
 def test_what_an_operation_makes_of_them(op: str, given: list[NonFinite], expected: NonFinite) -> None:

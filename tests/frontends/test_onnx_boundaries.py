@@ -357,6 +357,29 @@ def test_the_first_form_of_slices_takes_bounds_beyond_the_tensor(options: dict[s
     assert np.array_equal(found, x[part])
 
 
+@pytest.mark.parametrize("opset", [7, 10, 11])
+def test_axes_of_squeezes_count_from_the_end(opset: int) -> None:
+    """ONNX Runtime takes such models of the first version too, for which onnx infers the sizes of the operand."""
+    x, z = floats(3, 1, 4), floats(4, 4)
+    nodes = [
+        helper.make_node("Squeeze", ["x"], ["s"], axes=[-2]),
+        helper.make_node("Unsqueeze", ["s"], ["u"], axes=[-1, 0]),
+        helper.make_node("Mul", ["u", "z"], ["y"]),
+    ]
+    given = {"x": x, "z": z}
+    (found,) = results(network(nodes, given, opset=opset), given)
+    assert np.array_equal(found, x.reshape(1, 3, 4, 1) * z)
+
+
+def test_sizes_without_a_name_are_not_one() -> None:
+    """Exporters call each size that they do not know `?`."""
+    model = network([helper.make_node("Relu", ["x"], ["y"])], {"x": floats(2, 3)})
+    for dim in model.graph.input[0].type.tensor_type.shape.dim:
+        dim.dim_param = "?"
+    found = import_model(model, "m.onnx", ReadOptions(dims=(("x.0", 2), ("x.1", 3))))
+    assert program(found, "m.onnx").inputs[0].sizes == (2, 3)
+
+
 def test_gathered_elements_are_scalars() -> None:
     x = floats(2, 3)
     model = network([helper.make_node("GatherND", ["x", "i"], ["y"])], {"x": x}, {"i": np.array([1, -1])})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stripe.ir import (
@@ -143,7 +143,13 @@ def affines(depth: int = 2) -> st.SearchStrategy[Affine]:
     )
 
 
+REMAINDERS = (Affine.var("x").mod(8) + Affine.var("y")).mod(16)
+"""A remainder in a remainder, which modulo 4 is neither."""
+
+
 @given(affines())
+@example(REMAINDERS.mod(4))
+@example((3 * REMAINDERS).mod(4))
 def test_affines_print_and_parse(affine: Affine) -> None:
     assert parse_affine(str(affine)) == affine
 

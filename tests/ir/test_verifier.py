@@ -95,12 +95,12 @@ def test_one_buffer_one_aggregation() -> None:
     assert "'O' is written with add and max" in str(verify_structural(parse_program(broken))[0])
 
 
-@pytest.mark.parametrize("char", ["\n", "\r", "\x1b", "\x9b", "\u202e"])
-def test_names_and_comments_that_a_terminal_would_obey(char: str) -> None:
+@pytest.mark.parametrize("char", ["\n", "\r", "\x1b", "\x9b", "\u202e", " ", "\t", "\xa0"])
+def test_names_and_comments_that_a_terminal_would_obey_or_the_text_would_lose(char: str) -> None:
     program = parse_program(GOOD)
     for changes in ({"name": f"a{char}"}, {"comments": ("a", f"{char}b")}):
         (diagnostic,) = verify_structural(with_entry(program, replace(program.entry, **changes)))
-        assert "spans lines, or has control characters" in str(diagnostic)
+        assert "spans lines, has blanks at an end, or control characters" in str(diagnostic)
 
 
 @pytest.mark.parametrize(

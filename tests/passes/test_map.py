@@ -86,6 +86,9 @@ def test_a_name_that_no_block_has_is_told() -> None:
 def test_latency_is_that_of_the_busiest_resource_and_simulated() -> None:
     _, remarks = mapped(MATMUL, ",objective=latency,buffers={SRAM=2}")
     assert "416 cycles" in remarks[-1] and " simulated; " in remarks[-1]
+    _, ranked = mapped(MATMUL, ",objective=latency,buffers={SRAM=2},plans=6")
+    times = [re.search(r"([0-9]+) simulated", said[-1]) for said in (ranked, remarks)]
+    assert times[0] and times[1] and int(times[0][1]) <= int(times[1][1])
     _, product = mapped(MATMUL, ",objective=edp,limit=1,plans=3")
     assert "above the bound" in product[-1] and product[-2].startswith("analysis: kernel_0: plan 3:")
 

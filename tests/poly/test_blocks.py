@@ -80,6 +80,13 @@ def test_a_strided_window_leaves_holes() -> None:
     assert (found.elements_read, found.box) == (4 * 4 * 8, ((0, 9), (0, 9), (0, 7)))
 
 
+def test_a_block_whose_constraint_never_holds_touches_nothing() -> None:
+    block = kernel(1).block
+    closed = replace(block, constraints=(*block.constraints, Constraint(Affine(-1))))
+    found = footprints(closed)[Buffer((), "T")]
+    assert (found.elements_read, found.box) == (0, None)
+
+
 def test_the_box_of_a_view_is_what_is_touched_through_it() -> None:
     nest = Nest.root(conv())
     assert view_box(nest, "I") == ((0, 15), (0, 15), (0, 31))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stripe.cli.start import sweep
+from stripe.ir import ConfigError
 from stripe.ir.package_data import data_dir
 from stripe.pipeline.reproducer import Reproducer
 from stripe.sweeps import plan, store
@@ -139,9 +140,68 @@ def test_a_fault_of_the_run_itself_names_its_record_and_promises_no_replay(
 
 def test_a_database_of_another_program_is_no_store(tmp_path: Path, capsys: Capture) -> None:
     with sqlite3.connect(tmp_path / store.FILE) as database:
-        database.execute("PRAGMA user_version = 1")
+        database.execute(f"PRAGMA user_version = {store._FORMAT}")
     assert sweep(["best", str(tmp_path)]) == 2
     assert "this is no store of a sweep: no such table: rows" in capsys.readouterr().err
+
+
+COLUMNS = (
+    "number = 7", "number = 'x'", "point = 'x'", "workload = 'x'", "status = 'fine'", "reason = NULL", "passes = 1",
+    "given = '{'", "parameters = '[]'", "metrics = '{\"latency_us\": 0}'", "provenance = x'00'", "layers = 'x'",
+    "seconds = 'x'", "checksum = NULL",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", COLUMNS)
+def test_damage_of_any_column_is_seen_and_drops_its_point(
+    sweep_file: SweepWriter, tmp_path: Path, damage: str
+) -> None:
+    plan_ = plan.read_plan(sweep_file(axes={"NUM_CONV": {"values": [1, 2]}}), {})
+    first, second = (ResultRow(point, "mm", RowStatus.OK, seconds=1) for point in plan_.space.grid())
+    with writing_store(tmp_path, plan_, resume=False) as written:
+        written.add((first,))
+        written.add((second,))
+    with sqlite3.connect(tmp_path / store.FILE) as database:
+        database.execute(f"UPDATE rows SET {damage} WHERE rowid = 2")
+    with pytest.raises(ConfigError, match="is damaged"):
+        rows(tmp_path)
+    with writing_store(tmp_path, plan_, resume=True) as resumed:
+        assert resumed.dropped == 1
+    assert rows(tmp_path) == [first]
+
+
+def test_points_of_damaged_rows_are_computed_anew(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture
+) -> None:
+    path, out = str(sweep_file(axes={"NUM_CONV": {"values": [1, 2]}})), tmp_path / "out"
+    words = ["run", path, "--out", str(out), "--jobs", "1"]
+    assert sweep(words) == 0
+    whole = {row.point: row.metrics for row in rows(out)}
+    with sqlite3.connect(out / store.FILE) as database:
+        database.execute("UPDATE rows SET metrics = '{}' WHERE rowid = 2")
+    capsys.readouterr()
+    for command in (["best", str(out)], ["export", str(out)], ["report", str(out)]):
+        assert sweep(command) == 2
+        assert "is damaged\n  hint: 'stripe-sweep run' with --resume" in capsys.readouterr().err
+    assert sweep([*words, "--resume"]) == 0
+    error = capsys.readouterr().err
+    assert "sweep.sqlite: warning: rows of 1 points are damaged: they are computed anew" in error
+    assert "2 points in" in error and " 1 of them from before" in error
+    assert {row.point: row.metrics for row in rows(out)} == whole
+
+
+@pytest.mark.parametrize(("fact", "status"), [("identity", 2), ("axes", 0)])
+def test_a_damaged_fact_is_an_error(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture, fact: str, status: int
+) -> None:
+    path, out = sweep_file(), tmp_path / "out"
+    with writing_store(out, plan.read_plan(path, {}), resume=False):
+        pass
+    with sqlite3.connect(out / store.FILE) as database:
+        database.execute("UPDATE sweep SET value = '[1' WHERE name = ?", (fact,))
+    assert sweep(["best", str(out)]) == 2
+    assert f"the fact '{fact}' of the sweep is damaged" in capsys.readouterr().err
+    assert sweep(["run", str(path), "--out", str(out), "--jobs", "1", "--resume"]) == status
 
 
 def test_results_in_a_folder_that_is_read_only_are_read(

@@ -63,6 +63,21 @@ def test_text_and_json_keep_layouts() -> None:
     assert "PhysicalLayoutJson" in json_schema()["$defs"]  # pyright: ignore[reportOperatorIssue]
 
 
+@pytest.mark.parametrize("name", ["", "mod", "a b", "c:10) -> (n) else 0.0 // ", "c\nint evil; //"])
+def test_json_names_no_index_of_a_layout_what_text_cannot(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names of indices stand in comments of C, also where no result has them."""
+    path = tmp_path / "bad.json"
+    program = json.loads(json_of(checked(source("verify/interface/input"))))
+    layout = program["entry"]["refinements"][0]["layout"]
+    layout["map"]["names"].append(name)
+    layout["sizes"].append(1)
+    path.write_text(json.dumps(program))
+    assert opt([str(path), "--emit", "c"]) == 1
+    assert "cannot be the name of an index" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("good", "bad", "reason"), BAD)
 def test_bad_layouts_are_refused(
     good: str, bad: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

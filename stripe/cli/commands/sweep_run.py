@@ -20,7 +20,7 @@ from stripe.sweeps.cluster import cluster
 from stripe.sweeps.plan import read_plan
 from stripe.sweeps.results import missing_metric
 from stripe.sweeps.run import SweepProgress, run_sweep
-from stripe.sweeps.store import writing_store
+from stripe.sweeps.store import FILE, writing_store
 from stripe.sweeps.strategy import strategy_of
 from stripe.sweeps.workers import WorkerSetup, processes
 
@@ -45,6 +45,9 @@ def perform(_job: Job, spec: RunSweepSpec) -> int:
         return OK
     folder = Path(spec.out or "")
     with writing_store(folder, plan, spec.resume) as store:
+        if store.dropped:
+            reason = f"rows of {store.dropped} points are damaged: they are computed anew"
+            sys.stderr.write(f"{StripeWarning(reason, where=str(folder / FILE))}\n")
         cache = None if spec.no_cache else _cache()
         setup = WorkerSetup(plan, cache, (folder / "crashes").absolute())
         workers = (

@@ -39,10 +39,11 @@ class Effort:
     phases: tuple[Phase, ...] = ()
 
 
-def effort(compute: Compute, name: str, unit: ExecUnit) -> Effort:
-    """Raises ConfigError when the unit has no rate for an operation."""
+def effort(compute: Compute, name: str, unit: ExecUnit, *, as_position: bool = False) -> Effort:
+    """`as_position`: positions of an array compute by themselves, not the array as a whole. Raises ConfigError when the
+    unit has no rate for an operation."""
     plain = rate_cycles(compute.operations, name, unit)
-    array = array_use(compute, unit.array) if unit.array is not None else None
+    array = array_use(compute, unit.array) if unit.array is not None and not as_position else None
     if array is not None:
         # units that make up the array share its cycles
         cycles = array.cycles * (unit.count if unit.is_array_position else 1)

@@ -223,7 +223,8 @@ class CostModel:
     def _compute(self, piece: Compute, tally: Tally) -> Busy:
         units = self._units_of(piece)
         unit = self.machine.model.exec_unit(units.name)
-        work = effort(piece, units.name, unit)
+        as_position = unit.is_array_position and units.numbers is not None
+        work = effort(piece, units.name, unit, as_position=as_position)
         latency = unit.latency_cycles
         for flow, way in self._operands.near(work.streams or piece.streams, units):
             memory = self.machine.model.mem_units.get(
@@ -341,7 +342,9 @@ class CostModel:
             leaf = piece.leaves[-1] if piece.leaves else piece.nest
             numbers = self.machine.numbers(location, leaf.domain.ranges)
             unit = self.machine.model.exec_unit(location.name)
-            if numbers is None or (len(numbers) == 1 and _spread(piece, unit) > 1):
+            # The one number of a location without indices stands for all units, but for a position of an array.
+            is_default = numbers is not None and len(numbers) == 1 and not unit.is_array_position
+            if numbers is None or (is_default and _spread(piece, unit) > 1):
                 return UnitSet(location.name, None, _spread(piece, unit))
             tile = location.subs(dict.fromkeys(names_in_turn(leaf), Affine()))
             return UnitSet(

@@ -19,7 +19,8 @@ from stripe.emit.c.tiles import TileWriter, declare_registers
 from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
-from stripe.emit.loops.contraction import alternates, fuses, negates
+from stripe.emit.loops.contraction import adds_repeatedly, fuses, negates
+from stripe.emit.loops.hints import SimdHint
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, carries_sums, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
@@ -106,8 +107,7 @@ class BlockEmitter:
                 writer.scope,
                 fuses=fuses(block, memory),
                 negates=negates(block),
-                alternates=alternates(block, memory),
-                is_kernel=depth == 2,
+                sums=adds_repeatedly(block),
             )
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
@@ -118,10 +118,7 @@ class BlockEmitter:
 
     def _finish(self, function: FunctionText, wanted: str, scope: CodeScope, comments: list[str]) -> str:
         """Makes a C function of `function`, named like `wanted`; returns its name."""
-        if function.compiler_options:
-            self.helpers.need("options")
-        if function.is_kernel:
-            self.helpers.need("kernel")
+        self.helpers.need("function")
         form = ""
         if self.dialect.shares_functions:
             form = normal_form(function.definition(""), self.dialect.identifier)
@@ -167,9 +164,7 @@ class BlockEmitter:
         writer.function.raw(*lines)
         self.uses_threads = True
         scope, outer = replace(plan.scope, private=True, workspace=0), writer.function
-        inner = writer.new_function(
-            scope, fuses=outer.fuses, negates=outer.negates, alternates=outer.alternates
-        )
+        inner = writer.new_function(scope, fuses=outer.fuses, negates=outer.negates, sums=outer.sums)
         with ExitStack() as stack:
             for head in heads:
                 stack.enter_context(writer.function.braces(head))
@@ -188,7 +183,7 @@ class BlockEmitter:
         kind = DotWriter if isinstance(plan.tile, DotTile) else TileWriter
         tile = kind(plan, plan.tile, writer) if plan.tile else None
         if carries_sums(plan) and kind is not DotWriter:
-            writer.function.carries = True
+            writer.function.sums = True
         with ExitStack() as stack:
             last = len(plan.loops) - (2 if plan.transpose else 0)
             for level in range(first, plan.tile.level if plan.tile else last):
@@ -196,7 +191,10 @@ class BlockEmitter:
                 if tile:
                     tile.open_accumulators(level, stack)
                 self._open_accumulators(plan, level, writer, stack)
-                writer.function.raw(*self.dialect.hint(plan.hints[level]))
+                hint = plan.hints[level]
+                # gcc makes vectors of a loop with a hint whatever the options of its function say.
+                if not (writer.function.sums and isinstance(hint, SimdHint)):
+                    writer.function.raw(*self.dialect.hint(hint))
                 head = self.dialect.loop(loop.var, *writer.bounds(loop))
                 stack.enter_context(writer.function.braces(head))
                 if loop.guards:

@@ -58,18 +58,15 @@ class FunctionText:
     """The lines of a function body. Names that are used and not declared inside are passed in.
 
     `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
-    with the sum that takes it. `negates`: sums of products may be negated. `alternates`: products are added and
-    subtracted. `is_kernel`: it computes a kernel of main. `tiled`: the code names the vectors that registers hold.
-    `carries`: a loop may carry several sums.
+    with the sum that takes it. `negates`: sums of products may be negated. `sums`: floats are added or subtracted in
+    several places, or a loop carries several sums. `tiled`: the code names the vectors that registers hold.
     """
 
     dialect: Dialect
     fuses: bool = False
     negates: bool = False
-    alternates: bool = False
-    is_kernel: bool = False
+    sums: bool = False
     tiled: bool = False
-    carries: bool = False
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
     declared: set[str] = field(default_factory=set[str])
@@ -85,8 +82,8 @@ class FunctionText:
             "fp-contract=fast": self.fuses,
             "rounding-math": self.negates,
             "no-predictive-commoning": self.fuses or self.tiled,
-            "no-tree-loop-vectorize": self.carries,
-            "no-tree-vectorize": self.alternates,
+            "no-tree-slp-vectorize": not self.sums,
+            "no-tree-vectorize": self.sums,
         }
         return [option for option, holds in given.items() if holds]
 
@@ -143,11 +140,12 @@ class FunctionText:
             for pointer in pointers
         ]
         texts += [f"{self.variables[variable]}{variable}" for variable in variables]
-        options = self.compiler_options
-        kind = f"ST_OPTIONS({', '.join(map(json.dumps, options))}) " if options else ""
-        if self.is_kernel:
-            kind = f"ST_KERNEL {kind}"
-        return [f"{kind}{self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{", *self.lines, "}"]
+        options = ", ".join(map(json.dumps, self.compiler_options))
+        return [
+            f"ST_FUNCTION({options}) {self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{",
+            *self.lines,
+            "}",
+        ]
 
     def call(self, name: str, outer: FunctionText, private: str | None = None) -> str:
         """The call of the finished function from `outer`, which uses the arguments; `private` is its workspace."""

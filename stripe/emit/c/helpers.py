@@ -82,30 +82,21 @@ static inline float st_bf16_round(float x) {
 #endif""",
         (),
     ),
-    "options": (
+    "function": (
         """\
-// Options of gcc for a function, in one attribute, since a second one makes it forget the first:
+// A function of a block, which gcc compiles by itself (noipa): it rounds products of one function together with sums of
+// others that it inlines beside them, in spite of its options (bug 107647), and leaves out the call of one where it
+// writes addresses from null on (12.2). Its options stand in one attribute: a second one makes it forget the first.
 //   fp-contract=fast           products are rounded together with the sums that take them, anywhere
 //   rounding-math              the zero of a negated sum of products keeps its sign
 //   no-predictive-commoning    no values carried from iteration to iteration in registers, which the results fill
-//   no-tree-loop-vectorize     no vectors of several sums in one loop, of which it loses terms (bugs 107212, 110381)
-//   no-tree-vectorize          no vectors of products that are added to and subtracted from in turns, which it rounds
-//                              together with these sums in spite of its options (bug 107647)
+//   no-tree-slp-vectorize      no vectors of statements beside each other, in which it leaves out roundings (12.2)
+//   no-tree-vectorize          nor of loops with several sums, of which it loses terms (bugs 107212, 110381), or which
+//                              it rounds together with products in spite of its options (bug 107647)
 #if defined(__GNUC__) && !defined(__clang__)
-#define ST_OPTIONS(...) __attribute__((optimize(__VA_ARGS__)))
+#define ST_FUNCTION(...) __attribute__((noipa, optimize(__VA_ARGS__)))
 #else
-#define ST_OPTIONS(...)
-#endif""",
-        (),
-    ),
-    "kernel": (
-        """\
-// A kernel is compiled by itself. gcc rounds products of one together with sums of others that are inlined beside it,
-// in spite of its options (bug 107647), and leaves out the call of one where it writes addresses from null on (12.2).
-#if defined(__GNUC__) && !defined(__clang__)
-#define ST_KERNEL __attribute__((noipa))
-#else
-#define ST_KERNEL
+#define ST_FUNCTION(...)
 #endif""",
         (),
     ),

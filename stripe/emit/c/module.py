@@ -167,7 +167,7 @@ class ModuleEmitter:
             helpers.need("allocate")
         yield f"// {sanitize_comment(self.program.name or 'program')}"
         yield "//"
-        yield from (f"//   {parameter.describe()}" for parameter in self.parameters)
+        yield from (f"//   {sanitize_comment(parameter.describe())}" for parameter in self.parameters)
         yield from ("//", f"// {self.dialect.build}", "")
         yield from self.prelude()
         for text in (*constants, *(function.text for function in self.emitter.functions)):

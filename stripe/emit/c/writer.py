@@ -47,13 +47,11 @@ class Writer:
         """The same function at a place inside."""
         return replace(self, scope=scope, scalars={})
 
-    def new_function(
-        self, scope: CodeScope, *, fuses: bool, negates: bool, alternates: bool, is_kernel: bool = False
-    ) -> Writer:
+    def new_function(self, scope: CodeScope, *, fuses: bool, negates: bool, sums: bool) -> Writer:
         """A new function, for the block of `scope`."""
         if fuses:
             self.helpers.need("multiply_add")
-        function = FunctionText(self.dialect, fuses, negates, alternates, is_kernel)
+        function = FunctionText(self.dialect, fuses, negates, sums)
         return replace(self, scope=scope, function=function, scalars={})
 
     def line(self, text: str) -> None:

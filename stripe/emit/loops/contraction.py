@@ -7,7 +7,7 @@ becomes `x * 2`. Contracted with a sum, these round once where the program round
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from stripe.emit.loops.tiles import products
@@ -63,52 +63,27 @@ def negates(block: Block) -> bool:
     )
 
 
-def alternates(block: Block, memory: Mapping[str, str]) -> bool:
-    """Whether `block`, a function of its own, adds something to products of floats and subtracts from products or
-    products from something. gcc 12 makes vectors of such sums and differences beside each other, and rounds each
-    together with its product, whatever its options say (its bug 107647). `memory` as for `fuses`.
+def adds_repeatedly(block: Block) -> bool:
+    """Whether `block`, a function of its own, adds, subtracts or negates floats in more than one place, operations of
+    several steps included. gcc 12 makes vectors of sums and differences beside each other, and rounds each together
+    with its product, whatever its options say (its bug 107647). It finds products and differences where the program has
+    none: `x + x` is one, and `p - q` is made of `p + q * -1.0`. So no sum is asked what it adds.
     """
-    nests = [
-        nest for nest in Nest.root(block).walk() if any(r.dtype.is_float for r in nest.block.refinements)
-    ]
-    products = set[Buffer]()
-    while True:  # loops carry values to statements before
-        known = set(products)
-        signs = {sign for nest in nests for sign in _signs(nest, products, memory)}
-        if products == known:
-            return len(signs) > 1
+    return sum(map(_additions, Nest.root(block).walk())) > 1
 
 
-def _signs(nest: Nest, products: set[Buffer], memory: Mapping[str, str]) -> Iterator[str]:
-    """`+` for each sum with a product, `-` for each difference, in a block; `products` are the buffers that may hold
-    some, which it extends."""
-    values = set[str]()
-    for statement in nest.block.statements:
-        taken = values.intersection(scalars_used(statement))
-        match statement:
-            case Load(into, ref):
-                if _memory_of(nest, ref, memory) in products:
-                    values.add(into)
-            case Intrinsic(into, "mul" | "div"):
-                values.add(into)
-            case Intrinsic(into, "add" | "sub" as op, inputs):
-                if taken:
-                    yield "+" if op == "add" else "-"
-                if inputs[0] == inputs[1]:
-                    values.add(into)  # x + x is a product by 2
-            case Intrinsic(into, op):
-                if taken and op == "neg":
-                    yield "-"
-                if taken:
-                    values.add(into)
-            case Store(name):
-                buffer, agg = _memory_of(nest, name, memory), nest.block.ref(name).agg
-                if agg is Agg.ADD and (taken or buffer in products):
-                    yield "+"
-                elif agg is Agg.MUL or (agg is Agg.ASSIGN and taken):
-                    products.add(buffer)
-            case _:
-                pass
+def _additions(nest: Nest) -> int:
+    """The operations of a block on floats that a compiler may take for sums or differences, or make of some."""
+    block = nest.block
+    casts = {s.dtype for s in block.statements if isinstance(s, Intrinsic) and s.dtype is not None}
+    if not any(dtype.is_float for dtype in {*casts, *(ref.dtype for ref in block.refinements)}):
+        return 0
+    return sum(
+        statement.op in ("add", "sub", "neg") or not INTRINSICS[statement.op].exact
+        if isinstance(statement, Intrinsic)
+        else isinstance(statement, Store) and block.ref(statement.ref).agg is Agg.ADD
+        for statement in block.statements
+    )
 
 
 def _multiplies(nest: Nest) -> bool:

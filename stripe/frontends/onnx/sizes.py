@@ -55,6 +55,26 @@ def _sliced(sizes: Sizes, given: Given, _: Sequence[Value]) -> Sizes | None:
     return tuple(found)
 
 
+def _squeezed(sizes: Sizes, given: Given, _: Sequence[Value]) -> Sizes | None:
+    """The form with attributes, whose axes may count from the end before opset 11 too, as in ONNX Runtime."""
+    rank, axes = len(sizes), _numbers(given, "axes", 0, 0)
+    dropped = {axis % rank for axis in axes if -rank <= axis < rank}
+    if not dropped or len(dropped) < len(axes) or any(sizes[axis] != 1 for axis in dropped):
+        return None
+    return tuple(size for axis, size in enumerate(sizes) if axis not in dropped)
+
+
+def _unsqueezed(sizes: Sizes, given: Given, _: Sequence[Value]) -> Sizes | None:
+    """As for `_squeezed`: axes are those of the result."""
+    axes = _numbers(given, "axes", 0, 0)
+    rank = len(sizes) + len(axes)
+    added = {axis % rank for axis in axes if -rank <= axis < rank}
+    if not added or len(added) < len(axes):
+        return None
+    rest = iter(sizes)
+    return tuple(1 if axis in added else next(rest) for axis in range(rank))
+
+
 def _gathered(sizes: Sizes, given: Given, inputs: Sequence[Value]) -> Sizes | None:
     places = _sizes_of(inputs, 1)
     batch = given["batch_dims"].i if "batch_dims" in given else 0
@@ -140,5 +160,6 @@ _RULES: Mapping[str, Callable[[Sizes, Given, Sequence[Value]], Sizes | None]] = 
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pooled),
     **dict.fromkeys(("GroupNormalization", "MeanVarianceNormalization"), lambda sizes, _, __: sizes),
     "ConvTranspose": _transposed, "GatherND": _gathered, "MaxUnpool": _unpooled, "Slice": _sliced,
+    "Squeeze": _squeezed, "Unsqueeze": _unsqueezed,
     **dict.fromkeys(("Resize", "Upsample"), _resized),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from itertools import islice, product
 from stripe.ir.digits import digits_of_map
 from stripe.ir.dtypes import DType
 from stripe.ir.index_map import IndexMap, PhysicalLayout
+from stripe.ir.text.names import is_name
 
 _MOST_ELEMENTS = 100_000
 """The number of elements that a search for two in one place looks at."""
@@ -26,6 +27,11 @@ def layout_fault(layout: PhysicalLayout, sizes: tuple[int, ...], dtype: DType) -
 def _map_fault(index_map: IndexMap, logical: tuple[int, ...], sizes: tuple[int, ...]) -> str | None:
     if len(index_map.results) != len(sizes):
         return f"the map has {len(index_map.results)} results, the allocation {len(sizes)} dimensions"
+    if not all(map(is_name, index_map.names)):
+        odd = next(name for name in index_map.names if not is_name(name))
+        return f"{odd!r} cannot be the name of an index"
+    if any(axis < 0 for axis in index_map.axes):
+        return "an axis has fewer than 0 results"
     if len(set(index_map.names)) < len(index_map.names):
         return "two of its indices have one name"
     unknown = sorted(frozenset[str]().union(*(r.names() for r in index_map.results)) - {*index_map.names})

@@ -35,12 +35,17 @@ def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> I
             scope = CheckedBlock(block, path, None, {}, {})
             number = about if isinstance(about, int) else None
             part = None if isinstance(about, int) else about
-            message = f"{what.format(_spelled(block, about))} reaches {reached}"
+            message = f"{what.format(_spelled(block, about))} reaches {_shown(reached)}"
             yield scope.say(message, "numbers stay below 2^62", number, part)
             return  # whatever else is too large follows from this more often than not
     for number, statement in enumerate(block.statements):
         if isinstance(statement, Block):
             yield from _check_block(statement, (*path, number), ranges)
+
+
+def _shown(number: int) -> str:
+    """The number, or its size where it has too many digits to be read."""
+    return str(number) if number < 10**40 else f"more than 2^{number.bit_length() - 1}"
 
 
 def _spelled(block: Block, about: Index | Constraint | Refinement | int) -> str:
@@ -68,7 +73,7 @@ def _extents(
         yield "the size of '{}'", ref, max((size, *ref.sizes))
         yield "a stride of '{}'", ref, max([abs(dim.stride) for dim in ref.dims], default=0)
         if ref.is_alloc:
-            yield "the address of '{}'", ref, (ref.offset or 0) + size
+            yield "the address of '{}'", ref, (ref.offset or 0) + ref.reserved_bytes
         yield "the access of '{}'", ref, _place(ref, ranges)
     for number, statement in enumerate(block.statements):
         if isinstance(statement, LoadIndex):

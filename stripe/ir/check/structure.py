@@ -115,7 +115,7 @@ def check_names(scope: CheckedBlock) -> Iterator[Diagnostic]:
     scalars = [(name, number, None) for number, name in defined if name is not None]
     yield from _check_each(scope, "scalar", scalars)
     if not (is_line(block.name) and all(map(is_line, block.comments))):
-        yield scope.say("the name or a comment spans lines, or has control characters")
+        yield scope.say("the name or a comment spans lines, has blanks at an end, or control characters")
 
 
 def _check_each(

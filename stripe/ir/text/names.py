@@ -29,8 +29,8 @@ def is_name(text: str) -> bool:
 
 
 def is_line(text: str) -> bool:
-    """Whether `text` can be a block's name or comment."""
-    return not (_LINES.search(text) or CONTROL.search(text))
+    """Whether `text` can be a block's name or comment, which the textual form holds without blanks at its ends."""
+    return text == text.strip() and not (_LINES.search(text) or CONTROL.search(text))
 
 
 @lru_cache(maxsize=4096)

@@ -116,19 +116,20 @@ class Map(Pass):
         if isinstance(problem, Refusal):
             return problem
         dtype = nest.block.ref(problem.operands[0].name).dtype
-        wanted = self.plans if self.objective == "energy" or context.price is None else max(self.plans, EXACT)
+        simulates = self.objective != "energy" and context.price is not None
+        wanted = max(self.plans, EXACT) if simulates else self.plans
         ranked = mapper.plans(problem, dtype, self._rules(problem), self.stationary, wanted)
         if not ranked:
             return Refusal("no mapping fits into the memories of the machine")
         blocks: list[tuple[float, int, PlannedNest, Block]] = []
         refusal: Refusal | None = None
         builder = MappingBuilder(mapper.hardware, mapper.unit, self.inner_set, self.buffers)
-        for number, plan in enumerate(ranked[: wanted if wanted > self.plans else 1]):
+        for number, plan in enumerate(ranked[: wanted if simulates else 1]):
             entry = builder.mapped(nest.blocks[0], nest.path, plan)
             if isinstance(entry, Refusal):
                 refusal = refusal or entry
                 continue
-            price = self._price(replace(program, entry=entry), nest, context) if wanted > self.plans else 0.0
+            price = self._price(replace(program, entry=entry), nest, context) if simulates else 0.0
             blocks.append((price, number, plan, block_at(entry, nest.path)))
         if not blocks:
             return refusal or Refusal("no plan can be built")

@@ -90,7 +90,7 @@ def count_elements(access: Access) -> int:
         # no index and no constraint couples the dimensions
         found = distinct_per_point(access)
         if found is not None:
-            return 0 if found and constrained and points_of(domain).is_empty else found
+            return 0 if found and domain.constraints and points_of(domain).is_empty else found
     # With floors (packed layouts, reshapes) isl may take minutes to write the set of elements without the indices; a
     # proof that no element is touched twice is quick.
     has_floors = not all(affine.is_linear for affine in access.index)

@@ -96,6 +96,8 @@ def _at_zero(term: Term, made: Callable[[Made], NonFinite]) -> Term:
             value = computed(outer.op, numbers, outer.dtype)
             if not isfinite(number_value(value)):
                 return number(nan, outer.dtype)  # the sign of an infinity is that of a zero, which is open
+            if number_value(value):
+                return value  # but for its last bits, which decide nothing here
         return found
 
     return fold(term, lambda leaf: leaf, step)

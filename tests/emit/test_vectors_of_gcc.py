@@ -1,4 +1,5 @@
-"""Several sums in one loop, which gcc 12 joins into vectors with a loss of terms (its bugs 107212 and 110381)."""
+"""What gcc 12 makes vectors of, and miscompiles: several sums in one loop, of which terms are lost (its bugs 107212 and
+110381), products beside sums (107647), roundings of elements beside each other."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from stripe.exec.compile import compile_program
 from stripe.exec.toolchain import CompileOptions
 from stripe.ir import Program
 from tests.support.programs import load, source
+from tests.support.running import run_apart
 
 
 def _check(program: Program) -> None:
@@ -74,9 +76,9 @@ def test_no_minima_are_exchanged(dtype: str) -> None:
 
 def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
     """gcc forgets those of the first of two attributes."""
-    head = FunctionText(C11, fuses=True, carries=True).definition("f")[0]
-    options = '"fp-contract=fast", "no-predictive-commoning", "no-tree-loop-vectorize"'
-    assert head == f"ST_OPTIONS({options}) static void f(void) {{"
+    head = FunctionText(C11, fuses=True, sums=True).definition("f")[0]
+    options = '"fp-contract=fast", "no-predictive-commoning", "no-tree-vectorize"'
+    assert head == f"ST_FUNCTION({options}) static void f(void) {{"
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "fp64"])
@@ -119,6 +121,37 @@ def test_products_are_rounded_before_they_are_added_and_subtracted_in_turns(
     found = compile_program(program, CompileOptions(level=level)).run(given)
     assert not found["O"][:, 0].any()
     np.testing.assert_array_equal(found["O"], expected["O"])
+
+
+COMPLEX = """
+function (X[N=64, C2=2], Y[N, C2]) -> (O) {
+  A[i : N] = =(X[i, 0]);
+  B[i : N] = =(X[i, 1]);
+  C[i : N] = =(Y[i, 0]);
+  D[i : N] = =(Y[i, 1]);
+  R = A * C + DIFFERENCE;
+  I = A * D + B * C;
+  RE[i, 0 : N, C2] = =(R[i]);
+  IM[i, 1 : N, C2] = =(I[i]);
+  O = RE + IM;
+}
+"""
+"""A product of complex numbers, whose parts lie beside each other."""
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+@pytest.mark.parametrize(
+    "difference", ["-1.0 * (B * D)", "(B * D) / -1.0", "B * (D * (1.0 - 2.0))", "(0.0 - B) * D", "-B * D"]
+)
+def test_a_sum_that_is_a_difference_to_gcc_is_rounded_after_its_product(
+    difference: str, level: Literal["O2", "O3"]
+) -> None:
+    program = stripe.parse(COMPLEX.replace("DIFFERENCE", difference))
+    fused = "fusion{a_reqs=[kernel],b_reqs=[kernel],objective=none},localize,scalarize"
+    rng = np.random.default_rng(1)
+    given = {name: rng.standard_normal((64, 2)).astype(np.float32) for name in "XY"}
+    found = compile_program(stripe.run_passes(program, fused), CompileOptions(level=level)).run(given)["O"]
+    assert found.tobytes() == stripe.run(program, given)["O"].tobytes()
 
 
 ROTATED_APART = """function (X[N=1, C=2]: fp64, COS[N]: fp64, SIN[N]: fp64) -> (O) {
@@ -172,3 +205,44 @@ def test_loops_of_a_block_that_writes_one_buffer_by_two_names_keep_their_order()
         compile_program(program, CompileOptions(reorder=reorder)).run(given)["O"] for reorder in (False, True)
     )
     assert plain.tobytes() == reordered.tobytes()
+
+
+@pytest.mark.parametrize("level", ["O1", "O2", "O3"])
+def test_no_call_of_a_point_of_a_parallel_loop_is_left_out(level: Literal["O1", "O2", "O3"]) -> None:
+    program = load("emit/two_views_on_threads")
+    (ref,) = program.inputs
+    given = {ref.name: (np.arange(ref.elements, dtype=np.float32) % 7 - 3).reshape(ref.sizes)}
+    expected = stripe.run(program, given)["T0"]
+    found = run_apart(compile_program(program, CompileOptions(level=level, openmp=True)), given)["T0"]
+    assert expected.any()
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("openmp", [False, True])
+def test_a_hint_makes_no_vectors_of_products_that_are_added_and_subtracted(openmp: bool) -> None:
+    """gcc makes vectors of a loop with `omp simd` also in a function that takes none (bug 107647)."""
+    program = load("emit/complex_product")
+    rng = np.random.default_rng(0)
+    given = {name: rng.standard_normal(128).astype(np.float32) for name in "AB"}
+    found = run_apart(compile_program(program, CompileOptions(openmp=openmp)), given)["O"]
+    assert found.tobytes() == stripe.run(program, given)["O"].tobytes()
+
+
+def test_a_hint_makes_no_vectors_of_several_sums() -> None:
+    text = stripe.translate(load("emit/sums/two_with_a_hint"), "c{openmp=true}")
+    assert 'ST_FUNCTION("no-tree-vectorize")' in text
+    assert "omp simd" not in text
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+@pytest.mark.parametrize("count", [2, 3, 4, 64])
+@pytest.mark.parametrize(("wide", "narrow"), [("fp64", 32), ("fp64", 16), ("fp32", 16)])
+def test_no_rounding_of_elements_beside_each_other_is_left_out(
+    wide: str, narrow: int, count: int, level: Literal["O2", "O3"]
+) -> None:
+    program = stripe.parse(
+        f"function (A[N={count}]: {wide}) -> (O) {{ O = as_float(as_float(A, {narrow}), {wide[2:]}); }}"
+    )
+    given = {"A": 0.1 + np.arange(count, dtype=program.inputs[0].dtype.numpy()) / 7}
+    found = compile_program(program, CompileOptions(level=level)).run(given)["O"]
+    assert found.tobytes() == given["A"].astype(f"f{narrow // 8}").astype(given["A"].dtype).tobytes()
