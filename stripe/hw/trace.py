@@ -350,18 +350,18 @@ class _RecordingGraph(UnitGraph):
         record: _Record = model.__dict__[_RECORD][0]
         self._reads = record.reads
         self._original = record.facts.answers
-        self._answers: dict[str, _Answer] = {}
+        self._answers: dict[tuple[str, ...], _Answer] = {}
 
     def _asked(self, *question: str) -> Any:
-        place = _ROUTES + json.dumps(question)
-        if place not in self._answers:
+        if question not in self._answers:
+            place = _ROUTES + json.dumps(question)
             answer = self._original.at(place)
             self._reads[place] = self._original.spelled(place)
             if isinstance(answer, Route):
                 hops = (Hop(h.source, h.sink, h.index, self.model.buses[h.index]) for h in answer.hops)
                 answer = replace(answer, hops=tuple(hops)) if answer.hops else answer
-            self._answers[place] = answer
-        answer = self._answers[place]
+            self._answers[question] = answer
+        answer = self._answers[question]
         if isinstance(answer, ConfigError):
             raise ConfigError(answer.reason, hint=answer.hint)
         return answer

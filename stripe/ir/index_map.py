@@ -34,7 +34,8 @@ class IndexMap:
     axes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        assert sum(self.axes) == len(self.results)
+        if sum(self.axes) != len(self.results) or any(axis < 0 for axis in self.axes):
+            raise ValueError(f"the axes of {len(self.results)} results are {list(self.axes)}")
 
     @staticmethod
     def of(names: Sequence[str], results: Sequence[Affine]) -> IndexMap:

@@ -221,6 +221,10 @@ class _TermInterpreter:
                     buffer, flat = origin_of(views[ref])
                     agg = aggs[ref]
                     self._note(agg.value, buffer, flat, position)
+                    if scalars[value] in begun and (
+                        agg is Agg.ASSIGN or scalars[value] != self._terms.beginning(agg, buffer.ref.dtype)
+                    ):
+                        raise InvalidProgram(f"block '{block.name}' copies an element that was not written")
                     self._write(buffer, flat, agg, scalars[value])
                 case Constant(into, value, dtype):
                     scalars[into] = self._terms.number(arith.constant(value, dtype), dtype)
@@ -253,7 +257,9 @@ class _TermInterpreter:
             self._terms.spend(ref.elements)
             for flat in elements_of(view):
                 self._note("read", view.buffer, flat, position)
-                boxes.append(self._read(view.buffer, flat))
+                boxes.append(element := self._read(view.buffer, flat))
+                if element in self._terms.beginnings:
+                    raise InvalidProgram(f"'{statement.op}' reads an element that was not written")
         boxes += [whole_view(views[name]).boxes[0][0].sizes for name in statement.outputs]
         call = self._terms.call(statement.op, tuple(boxes))
         for number, name in enumerate(statement.outputs):

@@ -77,7 +77,9 @@ def test_no_minima_are_exchanged(dtype: str) -> None:
 def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
     """gcc forgets those of the first of two attributes."""
     head = FunctionText(C11, fuses=True, sums=True).definition("f")[0]
-    options = '"fp-contract=fast", "no-predictive-commoning", "no-tree-vectorize"'
+    options = (
+        '"fp-contract=fast", "no-predictive-commoning", "no-tree-slp-vectorize", "no-tree-loop-vectorize"'
+    )
     assert head == f"ST_FUNCTION({options}) static void f(void) {{"
 
 
@@ -230,7 +232,7 @@ def test_a_hint_makes_no_vectors_of_products_that_are_added_and_subtracted(openm
 
 def test_a_hint_makes_no_vectors_of_several_sums() -> None:
     text = stripe.translate(load("emit/sums/two_with_a_hint"), "c{openmp=true}")
-    assert 'ST_FUNCTION("no-tree-vectorize")' in text
+    assert "no-tree-loop-vectorize" in text
     assert "omp simd" not in text
 
 

@@ -380,6 +380,15 @@ def test_sizes_without_a_name_are_not_one() -> None:
     assert program(found, "m.onnx").inputs[0].sizes == (2, 3)
 
 
+def test_attributes_of_a_node_of_constants_are_checked() -> None:
+    """The evaluator of onnx takes any number but 1 for `keepdims=0`, ONNX Runtime any but 0 for 1."""
+    mean = helper.make_node("ReduceMean", ["w"], ["m"], axes=[0], keepdims=2)
+    nodes = [mean, helper.make_node("Add", ["x", "m"], ["y"])]
+    assert "its attribute 'keepdims' is 2" in refusal(
+        network(nodes, {"x": floats(1, 3)}, {"w": floats(2, 3)}, opset=13)
+    )
+
+
 def test_gathered_elements_are_scalars() -> None:
     x = floats(2, 3)
     model = network([helper.make_node("GatherND", ["x", "i"], ["y"])], {"x": x}, {"i": np.array([1, -1])})

@@ -24,7 +24,7 @@ from hypothesis.strategies import SearchStrategy
 
 from stripe.ir import StripeError
 from tests.fuzz.case import Case, cases, cases_of_structures, load, save
-from tests.fuzz.check import Counts, check_cases
+from tests.fuzz.check import LEVELS, Counts, check_cases
 from tests.fuzz.rewrites import FAMILIES, check_rewrites
 
 Drawn = TypeVar("Drawn")
@@ -92,7 +92,7 @@ def _work(options: argparse.Namespace) -> int:
     """One chunk: prints its counts as JSON."""
     counts = Counts()
     drawn = draw_cases(options.cases, options.seed, structures=options.structures)
-    failures = check_cases(drawn, counts, sanitize=options.sanitize)
+    failures = check_cases(drawn, counts, sanitize=options.sanitize, level=LEVELS[options.seed % len(LEVELS)])
     share = -(-options.cases // 50)
     for name in FAMILIES:
         counts.rewrites += share

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -47,6 +48,9 @@ from tests.support.batch import Arrays, merge, merge_arrays, split_arrays
 DATA_SEED = 0
 PATIENCE = 60
 """Seconds after which a step counts as one that hangs."""
+Level: TypeAlias = Literal["O0", "O1", "O2", "O3"]
+LEVELS: tuple[Level, ...] = ("O0", "O1", "O2", "O3")
+"""Levels of the C compiler, of which chunks take turns: faults of its own show at some alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,9 @@ class Hang(Exception):
     """A step took longer than PATIENCE."""
 
 
-def check_cases(cases: Sequence[Case], counts: Counts, *, sanitize: bool = False) -> list[Failure]:
+def check_cases(
+    cases: Sequence[Case], counts: Counts, *, sanitize: bool = False, level: Level = "O0"
+) -> list[Failure]:
     """All that is wrong with the cases; the C of all is compiled at once."""
     failures: list[Failure] = []
     good: list[Checked] = []
@@ -124,7 +130,7 @@ def check_cases(cases: Sequence[Case], counts: Counts, *, sanitize: bool = False
             failures.append(found)
         elif found is not None:
             good += [found, *_on_zeros(found)]
-    failures += check_c(good, sanitize=sanitize)
+    failures += check_c(good, sanitize=sanitize, level=level)
     counts.in_c += len({id(item.case) for item in good})
     counts.failures.update(failure.group for failure in failures)
     return failures
@@ -336,9 +342,9 @@ def guilty_pass(checked: Checked, *, by_proof: bool) -> str:
     return "all passes together"
 
 
-def check_c(checked: Sequence[Checked], *, sanitize: bool = False) -> list[Failure]:
+def check_c(checked: Sequence[Checked], *, sanitize: bool, level: Level) -> list[Failure]:
     """Runs before and after of all cases as compiled C; one by one what cannot be merged, and to find who failed."""
-    options = CompileOptions(level="O1" if sanitize else "O0", sanitize=sanitize)
+    options = CompileOptions(level="O1" if sanitize else level, sanitize=sanitize)
     together = [
         (item, program) for item in checked for program in (item.before, item.after) if mergeable(program)
     ]

@@ -11,7 +11,7 @@ from stripe.passes.registry import pass_names
 from stripe.tile import compile_tile
 from tests.fuzz.__main__ import draw_cases, draw_many, replay
 from tests.fuzz.case import SMALL, machine
-from tests.fuzz.check import Counts, check_cases
+from tests.fuzz.check import LEVELS, Counts, check_cases
 from tests.fuzz.corpus import seeds
 from tests.fuzz.pass_lists import pass_lists, pass_of
 from tests.fuzz.structures.programs import stripe_programs
@@ -20,7 +20,7 @@ from tests.fuzz.structures.programs import stripe_programs
 @pytest.mark.parametrize("seed", range(4))
 def test_interpreter_c_and_proof_agree(seed: int) -> None:
     counts = Counts()
-    failures = check_cases(draw_cases(50, seed), counts)
+    failures = check_cases(draw_cases(50, seed), counts, level=LEVELS[seed])
     assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
     assert counts.equal > 25
     assert counts.refused_programs < 10

@@ -50,6 +50,15 @@ def test_many_points_are_unknown() -> None:
     assert isinstance(decide(matmul, matmul, most_points=900), Unknown)
 
 
+def test_elements_that_nothing_wrote_are_not_copied() -> None:
+    """One that is merged on by the aggregation at whose identity it starts is none; a copy makes it a number."""
+    program = load("verify/enumeration/copy_of_an_unwritten_element")
+    merged = load("verify/enumeration/merge_of_an_unwritten_element")
+    for after, answer in ((program, Different), (merged, Equal)):
+        assert isinstance(decide(merged, after), answer)
+        assert isinstance(prove_equal(merged, after), answer)
+
+
 def test_the_witness_is_an_element() -> None:
     before = compile_tile("function (A[N=6]) -> (B) { B[i : N] = +(A[i]); }", "a.tile", {})
     after = compile_tile("function (A[N=6]) -> (B) { B[i : N] = +(A[i]), i < 5; }", "b.tile", {})

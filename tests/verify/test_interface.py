@@ -78,6 +78,27 @@ def test_json_names_no_index_of_a_layout_what_text_cannot(
     assert "cannot be the name of an index" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("part", "value", "reason"),
+    [
+        ("axes", [1], "the axes of 3 results are"),
+        ("axes", [4, -1], "the axes of 3 results are"),
+        ("sizes", [2, 10, 1], "the map has 2 indices, and 3 logical sizes"),
+        ("sizes", [2], "the map has 2 indices, and 1 logical sizes"),
+    ],
+)
+def test_parts_of_a_layout_in_json_fit_together(
+    part: str, value: list[int], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.json"
+    program = json.loads(json_of(checked(source("verify/interface/input"))))
+    layout = program["entry"]["refinements"][0]["layout"]
+    (layout if part == "sizes" else layout["map"])[part] = value
+    path.write_text(json.dumps(program))
+    assert opt([str(path)]) == 1
+    assert reason in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("good", "bad", "reason"), BAD)
 def test_bad_layouts_are_refused(
     good: str, bad: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

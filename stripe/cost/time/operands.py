@@ -64,6 +64,7 @@ class Operands:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._parts: dict[Route, tuple[_RoutePart, ...]] = {}
+        self._ways: dict[tuple[Location, str, bool], tuple[tuple[_RoutePart, ...], Route]] = {}
 
     def near(self, streams: Iterable[Stream], units: UnitSet) -> Iterator[tuple[Flow, Route]]:
         """The flows between units and the first cache or memory on the way of each operand, with the whole way."""
@@ -130,6 +131,12 @@ class Operands:
 
     def _way(self, location: Location, unit: str, *, writes: bool) -> tuple[tuple[_RoutePart, ...], Route]:
         """The route between a unit and the memory of an operand, and its parts."""
+        key = (location, unit, writes)
+        if key not in self._ways:
+            self._ways[key] = self._found_way(*key)
+        return self._ways[key]
+
+    def _found_way(self, location: Location, unit: str, writes: bool) -> tuple[tuple[_RoutePart, ...], Route]:
         memory = self.machine.memory_near(location, unit, writes=writes)
         ends = (unit, memory) if writes else (memory, unit)
         route = self.machine.graph.connection(*ends)

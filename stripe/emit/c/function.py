@@ -35,7 +35,8 @@ class CFunction:
         return self.definition[0].removesuffix(" {") + ";"
 
 
-_WORD = re.compile(r"\b[A-Za-z_]\w*")
+_WORD = re.compile(r'"[^"]*"|\b[A-Za-z_]\w*')
+"""A word, or a text: options of gcc are no variables."""
 
 
 def normal_form(definition: Sequence[str], identifier: Callable[[str], str]) -> str:
@@ -47,7 +48,8 @@ def normal_form(definition: Sequence[str], identifier: Callable[[str], str]) -> 
 
     def numbered(match: re.Match[str]) -> str:
         word = match[0]
-        return numbers.setdefault(word, f"${len(numbers)}") if identifier(word) == word else word
+        is_variable = word[0] != '"' and identifier(word) == word
+        return numbers.setdefault(word, f"${len(numbers)}") if is_variable else word
 
     lines = (line.split("//", 1)[0] for line in definition)
     return "\n".join(line if line.startswith("#") else _WORD.sub(numbered, line) for line in lines)
@@ -82,8 +84,8 @@ class FunctionText:
             "fp-contract=fast": self.fuses,
             "rounding-math": self.negates,
             "no-predictive-commoning": self.fuses or self.tiled,
-            "no-tree-slp-vectorize": not self.sums,
-            "no-tree-vectorize": self.sums,
+            "no-tree-slp-vectorize": True,
+            "no-tree-loop-vectorize": self.sums,
         }
         return [option for option, holds in given.items() if holds]
 

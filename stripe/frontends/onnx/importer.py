@@ -23,6 +23,7 @@ from stripe.frontends.onnx.fold import (
     one_line,
 )
 from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
+from stripe.frontends.onnx.legal import check_attributes
 from stripe.frontends.onnx.operators import Library, Operator, formal_names
 from stripe.frontends.onnx.sizes import result_sizes
 from stripe.frontends.onnx.tile_file import TileFile, plain_name
@@ -190,6 +191,7 @@ class GraphScope:
 
     def _folded(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> Sequence[Value]:
         arrays = [value.data if isinstance(value, TensorValue) else None for value in inputs]
+        check_attributes(node, schema, None if not arrays or arrays[0] is None else np.ndim(arrays[0]))
         try:
             types = [static_type(proto) for proto in infer(node, schema, inputs, self.opsets)]
         except Unsupported:  # the evaluator accepts more, such as a Range of vectors of one element

@@ -30,13 +30,13 @@ def _map_fault(index_map: IndexMap, logical: tuple[int, ...], sizes: tuple[int, 
     if not all(map(is_name, index_map.names)):
         odd = next(name for name in index_map.names if not is_name(name))
         return f"{odd!r} cannot be the name of an index"
-    if any(axis < 0 for axis in index_map.axes):
-        return "an axis has fewer than 0 results"
     if len(set(index_map.names)) < len(index_map.names):
         return "two of its indices have one name"
     unknown = sorted(frozenset[str]().union(*(r.names() for r in index_map.results)) - {*index_map.names})
     if unknown:
         return f"the map uses the unknown index '{unknown[0]}'; its indices are {', '.join(index_map.names)}"
+    if len(logical) != len(index_map.names):
+        return f"the map has {len(index_map.names)} indices, and {len(logical)} logical sizes"
     if any(size < 1 for size in logical):
         return "a logical size is below 1"
     digits = digits_of_map(index_map, logical)

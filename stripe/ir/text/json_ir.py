@@ -158,7 +158,10 @@ def _read_fields(value: Json, kind: Any, place: JsonPlace) -> Any:
         read["value"] = _fitting(read["value"], read["dtype"], place.at("value"))
     for name, noun in _NAMES.get(kind, {}).items():
         place.at(name).check_name(read[name], noun)
-    built = kind(**read)
+    try:
+        built = kind(**read)
+    except ValueError as error:
+        raise place.error(str(error)) from None
     if isinstance(built, Refinement) and built.layout is not None and built.layout.pad is not None:
         pad = _fitting(built.layout.pad, built.dtype, place.at("layout").at("pad"))
         built = dataclasses.replace(built, layout=dataclasses.replace(built.layout, pad=pad))
