@@ -11,7 +11,7 @@ from stripe.ir import Affine, Block, Buffer, Domain, Interval, Nest
 from stripe.poly.access import Access, AccessKind, accesses, element_names, leaf_accesses
 from stripe.poly.count.count import count_union
 from stripe.poly.sets import Points, union
-from stripe.poly.simplify import bounds
+from stripe.poly.simplify import bounds, feasible
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ def box_of(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
 @lru_cache(maxsize=4096)
 def _box(index: tuple[Affine, ...], sizes: tuple[int, ...], domain: Domain) -> tuple[Interval, ...] | None:
     """`box_of` an access with this content, which equal layers share."""
+    if not (index or feasible(domain)):
+        return None
     result: list[Interval] = []
     for affine, size in zip(index, sizes, strict=True):
         found = bounds(affine, domain)

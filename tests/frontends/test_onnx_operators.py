@@ -278,6 +278,18 @@ def test_attributes_of_functions_have_their_defaults(
     assert found.tolist() == [-8 * slope, 8]
 
 
+def test_a_function_may_import_a_domain_that_its_model_does_not() -> None:
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    node = helper.make_node("Binarizer", ["a"], ["b"], domain="ai.onnx.ml", threshold=0.5)
+    imports = [opsets[0], helper.make_opsetid("ai.onnx.ml", 1)]
+    function = helper.make_function("own", "Over", ["a"], ["b"], [node], imports)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Over", ["x"], ["y"], domain="own")], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=10)
+    (found,) = backend.run_model(model, [np.array([0.25, 8], np.float32)], "CPU:1")
+    assert found.tolist() == [0, 1]
+
+
 def test_overloads_of_a_function_have_defaults_of_their_own() -> None:
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
     slopes = {"one": 0.5, "two": 0.25}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from stripe.ir import (
     Agg,
+    Dim,
     Stage,
     beginnings,
+    check_magnitude,
     parse_program,
     verify_structural,
     with_entry,
@@ -130,6 +133,22 @@ def test_what_a_valid_program_has_is_not_looked_at_again_but_what_its_surroundin
 def test_a_constant_is_only_read() -> None:
     found = verify_structural(parse_program(source("ir/verifier/a_constant_is_only_read")))
     assert ["'K' writes 'K', which is a constant" in str(diagnostic) for diagnostic in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dims": (Dim(10**3000, 1), Dim(10**3000, 1))}, "the size of 'I' reaches more than 2^"),
+        ({"copies": 10**30}, "the address of 'I' reaches 5120"),
+        ({"copies": 2, "pitch": 10**30}, "the address of 'I' reaches 20"),
+    ],
+)
+def test_numbers_that_64_bits_cannot_hold(changes: dict[str, Any], message: str) -> None:
+    program = parse_program(GOOD)
+    others = tuple(ref for ref in program.entry.refinements if ref.name != "I")
+    large = replace(program.entry.ref("I"), **changes)
+    (diagnostic,) = check_magnitude(with_entry(program, replace(program.entry, refinements=(large, *others))))
+    assert message in str(diagnostic)
 
 
 def test_main_is_all_that_the_entry_runs() -> None:

@@ -85,6 +85,10 @@ def test_a_block_whose_constraint_never_holds_touches_nothing() -> None:
     closed = replace(block, constraints=(*block.constraints, Constraint(Affine(-1))))
     found = footprints(closed)[Buffer((), "T")]
     assert (found.elements_read, found.box) == (0, None)
+    scalar = replace(block, refinements=(replace(block.ref("T"), access=(), dims=()), block.ref("O")))
+    for constraint, box in ((Affine(-1), None), (Affine(0), ())):
+        ran = footprints(replace(scalar, constraints=(Constraint(constraint),)))[Buffer((), "T")]
+        assert (ran.elements_read, ran.box) == (int(box is not None), box)
 
 
 def test_the_box_of_a_view_is_what_is_touched_through_it() -> None:

@@ -24,6 +24,11 @@ def inlined(model: ModelProto, path: str) -> ModelProto:
     what one hands on may not be given either. Raises StripeError.
     """
     _rename_overloads(model)
+    known = {each.domain for each in model.opset_import}
+    for function in model.functions:  # a function may name domains that the model does not
+        added = [each for each in function.opset_import if each.domain not in known]
+        known.update(each.domain for each in added)
+        model.opset_import.extend(added)
     if (count := _count(model)) > MAX_NODES:
         reason = f"its functions make up {count} nodes, and {MAX_NODES} are the most"
         raise StripeError(reason, path=path, hint="let functions call each other less often")
