@@ -122,4 +122,4 @@ def _variants(program: Program, *, tiled: bool) -> Iterator[tuple[str, Program, 
     if tiled:
         tiles = PassManager(parse_passes(TILES)).run(program)
         yield "C tiled by `autotile` for 32 KiB, `reorder`", tiles, FAST
-    yield "C by the pass list `cpu`", shipped("cpu").run(program), PLAIN
+    yield "C by the pass list `cpu` for this processor", shipped("cpu", "native").run(program), PLAIN

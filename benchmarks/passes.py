@@ -11,7 +11,6 @@ from functools import lru_cache
 
 from benchmarks import programs
 from benchmarks.measure import Row, limited, seconds, timed
-from stripe.config.files import find_file
 from stripe.hw import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
@@ -19,9 +18,9 @@ from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.base import PassContext, Remark
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.entry import PassEntry
-from stripe.pipeline.files import hardware_of, load_pass_list
 from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
+from stripe.pipeline.setup import read_setup
 
 SIZES = (10, 30, 100, 300, 1000)
 TILED = "function (I[H=1024, W=1024, CI=32]: i8, K[KH=3, KW=3, CI, CO=64]: i8) -> (O) {\n" \
@@ -42,13 +41,9 @@ class Pipeline:
 
 
 @lru_cache
-def shipped(name: str) -> Pipeline:
-    """The pass list `name` with the default parameters of its machine."""
-    path = find_file(name, "optconfigs")
-    machine = hardware_of(path)
-    hardware = None if machine is None else load_hardware(machine)
-    parameters = hardware.parameters if hardware else {}
-    return Pipeline(load_pass_list(path, {**parameters}).entries, hardware)
+def shipped(name: str, machine: str | None = None) -> Pipeline:
+    """The pass list `name` with the default parameters of `machine`, or of the machine that it names."""
+    return Pipeline(*read_setup([("config", name)], machine, {}))
 
 
 def rows() -> Iterator[Row]:
