@@ -98,11 +98,12 @@ class ResultStore:
         return self._facts("name = 'identity'").get("identity")
 
     def _facts(self, condition: str) -> dict[str, JsonValue]:
-        found = self._read(f"SELECT name, value, checksum FROM sweep WHERE {condition}")
-        for name, value, checksum in found:
+        found: dict[str, JsonValue] = {}
+        for name, value, checksum in self._read(f"SELECT name, value, checksum FROM sweep WHERE {condition}"):
             if checksum != row_checksum(name, value):
                 raise self._damaged(f"the fact '{name}' of the sweep is damaged", "name another folder")
-        return {name: json.loads(value) for name, value, _ in found}
+            found[name] = json.loads(value)
+        return found
 
     def keep_facts(self, plan: SweepPlan) -> None:
         """Keeps the aims and axes of the sweep file as it is now."""
@@ -117,9 +118,10 @@ class ResultStore:
             database.executemany("DELETE FROM rows WHERE number IS ? OR point IS ?", bad)
         return len(set(bad))
 
-    def _read(self, question: str) -> list[tuple[Any, ...]]:
+    def _read(self, question: str) -> Iterator[tuple[Any, ...]]:
+        """The rows that answer a question, one at a time: layers are large."""
         try:
-            return self._database.execute(question).fetchall()
+            yield from self._database.execute(question)
         except sqlite3.DatabaseError as error:
             raise self._damaged(f"the results cannot be read: {error}", "name another folder") from None
 

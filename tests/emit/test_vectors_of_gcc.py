@@ -93,6 +93,9 @@ def test_no_term_of_a_sum_of_reversed_terms_is_lost(dtype: str, terms: int, pass
     _check(stripe.run_passes(program, passes) if passes else program)
 
 
+FUSED = "fusion{a_reqs=[kernel],b_reqs=[kernel],objective=none},localize,scalarize"
+"""One kernel of all, with its values in scalars."""
+
 ROTATED = """
 function (X[N=64, C2=2], Y[N, C2]) -> (O) {
   P[i : N] = =(X[i, 0]);
@@ -115,8 +118,7 @@ def test_products_are_rounded_before_they_are_added_and_subtracted_in_turns(
 ) -> None:
     """A vector crossed with itself is 0, unless one of the two products is rounded together with the difference (bug
     107647 of gcc)."""
-    fused = "fusion{a_reqs=[kernel],b_reqs=[kernel],objective=none},localize,scalarize"
-    program = stripe.run_passes(stripe.parse(ROTATED), fused)
+    program = stripe.run_passes(stripe.parse(ROTATED), FUSED)
     values = np.random.default_rng(1).standard_normal((64, 2)).astype(np.float32)
     given = {"X": values, "Y": values}
     expected = stripe.run(program, given)
@@ -149,10 +151,9 @@ def test_a_sum_that_is_a_difference_to_gcc_is_rounded_after_its_product(
     difference: str, level: Literal["O2", "O3"]
 ) -> None:
     program = stripe.parse(COMPLEX.replace("DIFFERENCE", difference))
-    fused = "fusion{a_reqs=[kernel],b_reqs=[kernel],objective=none},localize,scalarize"
     rng = np.random.default_rng(1)
     given = {name: rng.standard_normal((64, 2)).astype(np.float32) for name in "XY"}
-    found = compile_program(stripe.run_passes(program, fused), CompileOptions(level=level)).run(given)["O"]
+    found = compile_program(stripe.run_passes(program, FUSED), CompileOptions(level=level)).run(given)["O"]
     assert found.tobytes() == stripe.run(program, given)["O"].tobytes()
 
 

@@ -233,14 +233,13 @@ def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | No
 def open_sizes(info: ValueInfoProto) -> list[str | None]:
     """The symbol of each size of an input that the model leaves open, None for sizes that it gives. `?`, as exporters
     call all sizes that they do not know, is no symbol."""
-    return [
-        None
-        if dim.HasField("dim_value") and dim.dim_value >= 0
-        else dim.dim_param
-        if dim.dim_param.strip("?")
-        else f"{info.name}.{place}"
-        for place, dim in enumerate(info.type.tensor_type.shape.dim)
-    ]
+    symbols: list[str | None] = []
+    for place, dim in enumerate(info.type.tensor_type.shape.dim):
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
+            symbols.append(None)
+        else:
+            symbols.append(dim.dim_param if dim.dim_param.strip("?") else f"{info.name}.{place}")
+    return symbols
 
 
 def input_types(graph: GraphProto, path: str, dims: Mapping[str, int]) -> dict[str, TensorType]:
