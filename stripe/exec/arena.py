@@ -91,8 +91,9 @@ class PlacedBuffer(RunBuffer):
         size = ref.dtype.bytes
         start = (unit * arena.capacity + ref.address) // size
         super().__init__(ref, content.view(ref.dtype.numpy()), LaneValue(start), None, agg is not Agg.ASSIGN)
-        self.owners = owners
-        self.grains = size // arena.grain
+        # The owners of the first, second, ... grain of all elements of the arena.
+        grains = size // arena.grain
+        self._planes = [] if owners is None else [owners[n::grains] for n in range(grains)]
         self.number = number
         self.agg = agg
         self.started = False
@@ -110,7 +111,7 @@ class PlacedBuffer(RunBuffer):
         self.whole.write(self.data, value.astype(self.ref.dtype.numpy()))
         self.mark(self.whole, INITIAL)
         if initial is not None and self.ref.has_undefined_holes and self.ref.layout is not None:
-            for plane in self._planes():
+            for plane in self._planes:
                 self.whole.view(plane)[holes(self.ref.sizes, self.ref.layout)] = 0
 
     def touch(self) -> None:
@@ -120,25 +121,20 @@ class PlacedBuffer(RunBuffer):
     def undefined(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
         # where a part of the selected elements was last written by another allocation than this
         missing: npt.NDArray[np.bool_] | None = None
-        for plane in self._planes():
+        for plane in self._planes:
             other = selection.read(plane) // _WRITERS != self.number
             missing = other if missing is None else missing | other
         return missing if missing is not None and missing.any() else None
 
-    def _planes(self) -> list[Owners]:
-        """The owners of the first, second, ... grain of all elements of the arena."""
-        return [] if self.owners is None else [self.owners[n :: self.grains] for n in range(self.grains)]
-
     def assigned_by(self, selection: Selection, writer: int) -> npt.NDArray[np.bool_] | None:
-        planes = self._planes()
-        if not planes:
+        if not self._planes:
             return None
-        again = selection.read(planes[0]) == self.number * _WRITERS + writer
+        again = selection.read(self._planes[0]) == self.number * _WRITERS + writer
         return again if again.any() else None
 
     def mark(self, selection: Selection, writer: int, where: npt.NDArray[np.bool_] | None = None) -> None:
         owner = np.asarray(self.number * _WRITERS + writer, np.int64)
-        for plane in self._planes():
+        for plane in self._planes:
             if isinstance(selection, Gathered) or where is None:
                 selection.write(plane, owner)
             else:

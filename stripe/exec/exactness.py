@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -39,6 +40,7 @@ _POSITIVE = ("log", "sqrt", "pow", "acosh")
 MAGNITUDES: tuple[int, ...] = (8, 6, 4, 3, 2, 1)
 
 
+@lru_cache(maxsize=16)  # each set of data that a program runs on asks again
 def order_free(program: Program, magnitude: int | None, *, chains: bool = False) -> bool:
     """Whether every float sum and product of the program is exact when its inputs are integers up to `magnitude` in
     size; None for inputs of any value. Then all engines and all orders give the same bits, unless the program uses
@@ -47,6 +49,7 @@ def order_free(program: Program, magnitude: int | None, *, chains: bool = False)
     return walk_grains(program, magnitude, chains=chains).exact
 
 
+@lru_cache(maxsize=4)
 def best_magnitude(program: Program) -> int:
     """The largest of `MAGNITUDES` with which `order_free` holds; 3 when none does. Of positive numbers 1 alone is too
     little.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,12 +34,14 @@ class LaneBox:
 @dataclass(frozen=True, slots=True, eq=False)
 class PointsView:
     """A refinement in execution. `boxes` are it and those it is taken from, innermost first; the last is the buffer.
-    Boxes between that hold the one inside them in all lanes are left out.
+    Boxes between that hold the one inside them in all lanes are left out. `inside`: all boxes lie within the buffer in
+    all lanes.
     """
 
     ref: Refinement
     buffer: RunBuffer
     boxes: tuple[LaneBox, ...]
+    inside: bool
 
     @property
     def origin(self) -> Coordinates:
@@ -91,20 +93,23 @@ class Frame:
 
 def open_view(frame: Frame, ref: Refinement, source: PointsView) -> PointsView:
     """The view `ref` of `source`, whose lanes are those of the frame outside."""
-    added = len(frame.extents) - (len(frame.parent.extents) if frame.parent else 0)
-    step = tuple(evaluate(affine, frame.values, frame.extents) for affine in ref.access)
-    boxes = [LaneBox(ref, (constant_value(0, len(frame.extents)),) * ref.rank)]
+    rank = len(frame.extents)
+    added = rank - len(frame.parent.extents) if frame.parent else rank
+    zero = constant_value(0, rank)
+    step = [evaluate(affine, frame.values, frame.extents) for affine in ref.access]
     first, *others = source.boxes
-    for box in others if others and _holds(first.ref, ref, step, frame.extents) else source.boxes:
+    held = _holds(first.ref, ref, step, frame.extents)
+    boxes = [LaneBox(ref, (zero,) * len(step))]
+    for box in others if others and held else source.boxes:
         moved = [
-            there if place.is_zero else place.widen(added) + there
+            there if place.is_zero else place.widen(added) if there is zero else place.widen(added) + there
             for place, there in zip(box.place, step, strict=True)
         ]
         boxes.append(LaneBox(box.ref, tuple(moved)))
-    return PointsView(ref, source.buffer, tuple(boxes))
+    return PointsView(ref, source.buffer, tuple(boxes), source.inside and held)
 
 
-def _holds(outer: Refinement, inner: Refinement, origin: Coordinates, extents: Extents) -> bool:
+def _holds(outer: Refinement, inner: Refinement, origin: Sequence[LaneValue], extents: Extents) -> bool:
     """Whether the view `inner` lies within the view `outer` in all lanes, its first element at `origin` there."""
     for place, dim, room in zip(origin, inner.dims, outer.dims, strict=True):
         low, high = place.bounds(extents)
@@ -118,6 +123,8 @@ def check_bounds(frame: Frame, view: PointsView, verb: str) -> bool:
 
     Returns whether it does so in all lanes, live or not, which makes strided access safe. Raises ExecutionError.
     """
+    if view.inside:
+        return True
     safe = True
     for box in view.boxes:
         for dim, place in enumerate(box.place):

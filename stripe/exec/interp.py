@@ -144,8 +144,8 @@ class _Interpreter:
     def _allocate(self, frame: Frame, ref: Refinement, initial: Array | None) -> None:
         agg = self.plans[frame.path].begins[ref.name]
         buffer = self.memory.allocate(frame, ref, agg, initial)
-        here = tuple(constant_value(0, len(frame.extents)) for _ in ref.dims)
-        frame.views[ref.name] = PointsView(ref, buffer, (LaneBox(ref, here),))
+        here = (constant_value(0, len(frame.extents)),) * ref.rank
+        frame.views[ref.name] = PointsView(ref, buffer, (LaneBox(ref, here),), inside=True)
         if self.variation is not None:
             found = aggregations(frame.block, (ref.name,)).get(ref.name, ())
             self.merged[id(buffer)] = frozenset(found) - {Agg.ASSIGN}

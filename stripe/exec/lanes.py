@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from operator import add
 from typing import TypeAlias
@@ -110,8 +111,9 @@ class LaneValue:
         return value
 
 
+@lru_cache(1 << 12)
 def constant_value(value: int, rank: int) -> LaneValue:
-    """`value` in all lanes."""
+    """`value` in all lanes. Most values of a run are a few numbers, above all zeros."""
     return LaneValue(value, (0,) * rank)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 
 import islpy as isl
@@ -23,17 +24,39 @@ class PolyLimit(Exception):
     """A question about integer sets would take too long, or isl failed at it; its answer is unknown."""
 
 
-_DEADLINE: ContextVar[float | None] = ContextVar("deadline of the proof", default=None)
-"""The processor time of this process after which questions raise `PolyLimit`."""
+@dataclass(slots=True)
+class _Deadline:
+    """The processor time of a thread after which its questions raise `PolyLimit`. It cannot be reached before
+    `earliest`, a time of the clock, which costs a fraction of what reading the processor time does."""
+
+    processor: float
+    earliest: float
+
+    @staticmethod
+    def after(seconds: float) -> _Deadline:
+        return _Deadline(time.thread_time() + seconds, time.monotonic() + seconds)
+
+    @property
+    def is_past(self) -> bool:
+        clock = time.monotonic()
+        if clock < self.earliest:
+            return False
+        left = self.processor - time.thread_time()
+        self.earliest = clock + left
+        return left < 0
+
+
+_DEADLINE: ContextVar[_Deadline | None] = ContextVar("deadline of the proof", default=None)
 
 
 @contextmanager
 def time_limit(seconds: float) -> Generator[None]:
-    """Within the context `check_time` raises `PolyLimit` after so many seconds of processor time, or where an outer
-    limit ends. The time is read between questions, never inside one, so that it decides no answer of a single question.
+    """Within the context `check_time` raises `PolyLimit` after so many seconds of processor time of this thread, or
+    where an outer limit ends. The time is read between questions, never inside one, so that it decides no answer of a
+    single question.
     """
-    outer, now = _DEADLINE.get(), time.process_time()
-    token = _DEADLINE.set(now + seconds if outer is None else min(outer, now + seconds))
+    outer, own = _DEADLINE.get(), _Deadline.after(seconds)
+    token = _DEADLINE.set(own if outer is None or own.processor < outer.processor else outer)
     try:
         yield
     finally:
@@ -43,7 +66,7 @@ def time_limit(seconds: float) -> Generator[None]:
 def check_time() -> None:
     """Raises PolyLimit past the limit of processor time."""
     deadline = _DEADLINE.get()
-    if deadline is not None and time.process_time() > deadline:
+    if deadline is not None and deadline.is_past:
         raise PolyLimit("the processor time for the proof is used up")
 
 

@@ -174,11 +174,8 @@ def _counted(
     """Regions of (key, operand tuple) with how often the tuple contributes on either side, and a sample of each."""
     if once_each(left) and once_each(right):
         return
-    # from (key, coordinates) to the points that contribute these operands to this key
-    fibres = [
-        [c.points.paired().then(c.points.keyed(c.at)).reversed() for c in side] for side in (left, right)
-    ]
     names = _numbered((*shared.ins, *shared.outs))
+    fibres = [[_Fibres.of(c, names) for c in side] for side in (left, right)]
     rest = Points(names, shared.raw.wrap().flatten())
     for _ in range(_REGIONS):
         sample = rest.sample()
@@ -187,8 +184,8 @@ def _counted(
         region = rest
         totals = [0, 0]
         for side, contributions in enumerate(fibres):
-            for fibre in contributions:
-                here, number = _region(fibre, sample, names)
+            for each in contributions:
+                here, number = each.region(sample)
                 region = region & here
                 totals[side] += number
         yield tuple(sample.values()), region, (totals[0], totals[1])
@@ -211,18 +208,30 @@ def once_each(contributions: Sequence[Contribution]) -> bool:
     return True
 
 
-def _region(fibres: Relation, sample: dict[str, int], names: Sequence[str]) -> tuple[Points, int]:
-    """(where the set of contributing points is that at `sample`, but for a shift; how many these are)."""
-    fibres = fibres.named(names, _numbered(fibres.outs))
-    inside = fibres.domain
-    at_sample = fibres.within(Points.point(sample)).range
-    if at_sample.is_empty:
-        return Points.universe(names) - inside, 0
-    normal = fibres.shifted_to_origin()
-    shape = normal.image(Points.point(sample))
-    constant = all_pairs(inside, shape)
-    different = (normal - constant).domain | (constant - normal).domain
-    return inside - different, count_points(at_sample)
+@dataclass(frozen=True)
+class _Fibres:
+    """From each (key, operand tuple) to the points at which a contribution has it, over names for them all; where there
+    are any, and the same points less the first of them."""
+
+    points: Relation
+    inside: Points
+    shifted: Relation
+
+    @staticmethod
+    def of(contribution: Contribution, names: Sequence[str]) -> _Fibres:
+        points = contribution.points.paired().then(contribution.points.keyed(contribution.at)).reversed()
+        points = points.named(names, _numbered(points.outs))
+        return _Fibres(points, points.domain, points.shifted_to_origin())
+
+    def region(self, sample: dict[str, int]) -> tuple[Points, int]:
+        """Where the points are those at `sample`, but for a shift, and how many these are."""
+        here = Points.point(sample)
+        at_sample = self.points.image(here)
+        if at_sample.is_empty:
+            return Points.universe(self.inside.names) - self.inside, 0
+        constant = all_pairs(self.inside, self.shifted.image(here))
+        different = (self.shifted - constant).domain | (constant - self.shifted).domain
+        return self.inside - different, count_points(at_sample)
 
 
 def all_pairs(domain: Points, image_: Points) -> Relation:
