@@ -469,6 +469,14 @@ def test_loops_without_end_are_refused_at_once() -> None:
     assert "take more than 20000 rounds" in text
 
 
+def test_a_loop_hands_in_a_value_for_which_its_body_has_a_default() -> None:
+    loop = identity_loop()
+    loop.attribute[0].g.initializer.append(numpy_helper.from_array(np.full(2, 100, np.float32), "v"))
+    x = {"x": floats(2)}
+    (found,) = results(network([loop], x, {"rounds": np.array(3)}, opset=17), x)
+    assert np.array_equal(found, x["x"])
+
+
 @pytest.mark.parametrize("overloaded", [False, True])
 def test_functions_that_call_each_other_twice_are_counted_before_they_are_inlined(overloaded: bool) -> None:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]

@@ -98,8 +98,10 @@ class GraphScope:
         self.writer.graphs += 1
         if self.writer.graphs > MAX_GRAPHS:
             raise Unsupported(f"loops and branches of the model take more than {MAX_GRAPHS} rounds")
-        env = {**self.env, **{info.name: value for info, value in zip(graph.input, inputs, strict=True)}}
-        env |= {tensor.name: constant(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
+        # An initializer with the name of an input is its default, and each input is given.
+        defaults = {tensor.name: constant(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
+        given = {info.name: value for info, value in zip(graph.input, inputs, strict=True)}
+        env = {**self.env, **defaults, **given}
         inner = GraphScope(
             self.writer, self.opsets, env, f"{self.prefix}{graph.name}_", attributes=self.attributes
         )
