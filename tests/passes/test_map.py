@@ -154,6 +154,8 @@ def test_units_that_hold_no_operand_themselves(machine: str) -> None:
         on_remark=lambda _, remark: remarks.append(str(remark)),
     )
     assert any("mappings priced" in text or "not mapped: no mapping fits" in text for text in remarks)
+    has_caches = any(memory.is_cache for memory in load_hardware(machine).mem_units.values())
+    assert any("the search counts no caches" in text for text in remarks) == has_caches
 
 
 def test_a_machine_without_energies_has_mappings() -> None:

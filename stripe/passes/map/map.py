@@ -48,6 +48,9 @@ class Map(Pass):
 
     Units without a grid share the loops inside of the last memory: each computes results of its own, reads its operands
     once for these loops, and finds them in its registers then, as the simulator has it.
+
+    The search counts no caches: operands behind them come from the memory that fills them. Where `objective` has time in
+    it, the simulation of the best plans sees caches, but a plan that only they make good may not be among these.
     """
 
     pass_name: ClassVar[str] = "map"
@@ -103,8 +106,11 @@ class Map(Pass):
         unit = self._unit(hardware)
         self._check(program, context, hardware, unit)
         mapper = Mapper(hardware, unit, self.objective, self.limit, peels=self.peel)
+        caches = ", ".join(name for name, memory in hardware.mem_units.items() if memory.is_cache)
 
         def answer(nest: Nest) -> Block:
+            if caches:
+                context.analysis(nest.block, f"the search counts no caches ({caches})")
             return self.settled(nest.block, self._mapped(program, nest, mapper, context), context)
 
         return rewrite_nests(program, self.reqs, answer)
