@@ -85,6 +85,7 @@ class FunctionText:
             "rounding-math": self.negates,
             "no-predictive-commoning": self.fuses or self.tiled,
             "no-tree-slp-vectorize": True,
+            "no-ssa-phiopt": True,
             "no-tree-loop-vectorize": self.sums,
         }
         return [option for option, holds in given.items() if holds]

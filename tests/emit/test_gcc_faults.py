@@ -1,5 +1,5 @@
-"""What gcc 12 makes vectors of, and miscompiles: several sums in one loop, of which terms are lost (its bugs 107212 and
-110381), products beside sums (107647), roundings of elements beside each other."""
+"""Faults of gcc 12. In what it makes vectors of: several sums in one loop, of which terms are lost (its bugs 107212 and
+110381), products beside sums (107647), roundings of elements beside each other. In selects of integers: 108166."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
     """gcc forgets those of the first of two attributes."""
     head = FunctionText(C11, fuses=True, sums=True).definition("f")[0]
     options = (
-        '"fp-contract=fast", "no-predictive-commoning", "no-tree-slp-vectorize", "no-tree-loop-vectorize"'
+        '"fp-contract=fast", "no-predictive-commoning", "no-tree-slp-vectorize", "no-ssa-phiopt", '
+        '"no-tree-loop-vectorize"'
     )
     assert head == f"ST_FUNCTION({options}) static void f(void) {{"
 
@@ -249,3 +250,25 @@ def test_no_rounding_of_elements_beside_each_other_is_left_out(
     given = {"A": 0.1 + np.arange(count, dtype=program.inputs[0].dtype.numpy()) / 7}
     found = compile_program(program, CompileOptions(level=level)).run(given)["O"]
     assert found.tobytes() == given["A"].astype(f"f{narrow // 8}").astype(given["A"].dtype).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i16", "u8", "i64"])
+@pytest.mark.parametrize("rest", ["1.0 + X + X", "1.0"], ids=["scalars", "vectors"])
+def test_a_select_that_is_compared_leaves_its_operand_as_it_is(dtype: str, rest: str) -> None:
+    """`LABEL == 255 ? 0 : LABEL` is compared with a number to which 0 and 255 are alike: gcc compares the label, and
+    took it to be no 255 (bug 108166), so that it was no longer masked."""
+    text = f"""function (L[N=1000]: {dtype}, X[N]) -> (O) {{
+      C = L == 25 ? 0 : L;
+      MASKED = (L == 25) | (C > 100);
+      O = MASKED ? 0.0 : {rest};
+    }}"""
+    program = stripe.run_passes(stripe.parse(text), FUSED)
+    given = {
+        "L": (np.arange(1000) % 120).astype(program.inputs[0].dtype.numpy()),
+        "X": np.ones(1000, np.float32),
+    }
+    expected = stripe.run(program, given)
+    assert not expected["O"][25]
+    for level in ("O2", "O3", "Os"):
+        found = compile_program(program, CompileOptions(level=level)).run(given)
+        np.testing.assert_array_equal(found["O"], expected["O"], err_msg=level)
