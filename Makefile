@@ -10,7 +10,7 @@ SEED ?= 0
 fuzz-input: N := $(if $(filter file,$(origin N)),10000,$(N))
 
 .DEFAULT_GOAL := help
-.PHONY: help docs new-pass setup demo test test-all lint format grammar bench bench-cpu fidelity onnx-conformance networks fuzz fuzz-input wheel clean
+.PHONY: help docs new-pass setup demo test test-long test-all lint format grammar bench bench-cpu fidelity onnx-conformance networks fuzz fuzz-input wheel clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -27,7 +27,10 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## Compile a convolution for a DSP machine, run it three ways and compare
 	@$(PY) examples/demo.py
 
-test: $(STAMP) ## Run the tests, but for the slow ones
+test: $(STAMP) ## Run the tests that take less than two seconds each: minutes
+	$(PY) -m pytest -m "not long and not slow" -n $(JOBS)
+
+test-long: $(STAMP) ## Run the tests of continuous integration: all but the slow ones
 	$(PY) -m pytest -m "not slow" -n $(JOBS)
 
 test-all: $(STAMP) ## Run all tests

@@ -55,6 +55,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@pytest.mark.long
 def test_all_tests_of_a_new_pass_pass_at_once(copy: Path) -> None:
     found = _run(
         copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "merge_loops or up_to_date or one_group or lists",

@@ -30,6 +30,7 @@ def block(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_every_pass_is_proved(block: Path, capsys: Capture) -> None:
     status = opt(
         [str(block), "--config", "cpu", "--verify", "exact", "--verify-unknown", "fail", "--remarks"]
@@ -41,6 +42,7 @@ def test_every_pass_is_proved(block: Path, capsys: Capture) -> None:
     assert "pack_constants: applied" in said.err
 
 
+@pytest.mark.long
 def test_results_are_right(block: Path, capsys: Capture) -> None:
     arguments = ["--config", "cpu", "--engine", "c", "--compare"]
     assert run([str(block), *arguments, "interp"]) == 0, capsys.readouterr().err

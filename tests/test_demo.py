@@ -18,6 +18,7 @@ from tests.support.shell import TOOLS, Command, run_pipeline
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.long
 def test_the_demonstration(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     start = subprocess.run
 

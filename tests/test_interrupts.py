@@ -32,6 +32,7 @@ def test_a_command(number, tmp_path, monkeypatch):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
 def test_an_interrupt_ends_the_run(workers: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "test_commands.py").write_text(TESTS, "utf-8")

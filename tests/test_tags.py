@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,6 +118,7 @@ def test_the_demands_of_stages_stay(pair: tuple[Program, Program]) -> None:
     assert check_claims(other, machine("dsp_conv")) == []
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(pairs())
 def test_memory_and_cost_stay(pair: tuple[Program, Program]) -> None:

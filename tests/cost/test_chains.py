@@ -121,6 +121,7 @@ def check(numbers: Iterable[int]) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.long
 def test_a_better_machine_gives_no_worse_result() -> None:
     check(range(FEW))
 

@@ -63,6 +63,7 @@ def test_the_epilogue_of_the_tutorial_runs_on_the_vector_unit() -> None:
     assert found.notes == ()
 
 
+@pytest.mark.long
 def test_an_operation_without_a_rate_is_refused() -> None:
     with pytest.raises(ConfigError, match="MAC has no rate for 'add' of fp32") as caught:
         compiled(TINY_NPU, "epilogue_on_vec", objective="none")

@@ -42,6 +42,7 @@ def multiply_adds(loop: list[str]) -> int:
     return sum("vfmadd" in line and "ps" in line for line in loop)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("machine", list(MACHINES))
 @pytest.mark.parametrize("kernel", list(KERNELS))
 def test_inner_loops_neither_spill_nor_compute_lanes_alone(kernel: str, machine: str, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def retyped(
         return model, {name: each.astype(dtype) if name in changed else each for name, each in data.items()}
 
 
+@pytest.mark.long
 def test_results_have_the_dtypes_that_onnx_infers() -> None:
     """Each operator with a template, in each of the dtypes that its schema allows to its inputs."""
     checked, wrong = 0, set[str]()

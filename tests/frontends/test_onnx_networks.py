@@ -8,6 +8,7 @@ from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 
 from stripe.onnx_backend import compile_model
+from tests.support.tiers import some
 from tools import networks
 
 SMALL: dict[str, ModelProto] = {
@@ -33,7 +34,7 @@ def inputs(model: ModelProto) -> dict[str, np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", some(SMALL, every=3))
 def test_small_networks(name: str) -> None:
     model = SMALL[name]
     given = inputs(model)

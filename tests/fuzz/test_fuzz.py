@@ -15,9 +15,10 @@ from tests.fuzz.check import LEVELS, Counts, check_cases
 from tests.fuzz.corpus import seeds
 from tests.fuzz.pass_lists import pass_lists, pass_of
 from tests.fuzz.structures.programs import stripe_programs
+from tests.support.tiers import some
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some(range(4), every=4))
 def test_interpreter_c_and_proof_agree(seed: int) -> None:
     counts = Counts()
     failures = check_cases(draw_cases(50, seed), counts, level=LEVELS[seed])
@@ -26,6 +27,7 @@ def test_interpreter_c_and_proof_agree(seed: int) -> None:
     assert counts.refused_programs < 10
 
 
+@pytest.mark.long
 def test_structures_that_lowering_never_makes() -> None:
     failures = check_cases(draw_cases(20, 300, structures=True), Counts())
     assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
@@ -88,6 +90,7 @@ def test_every_pass_has_golden_tests_to_begin_with(name: str) -> None:
     assert any(pass_of(entry) == name for seed in seeds(name) for entry in seed.passes)
 
 
+@pytest.mark.long
 def test_c_of_fuzz_cases_is_clean_under_the_sanitizers() -> None:
     failures = check_cases(draw_cases(25, 100), Counts(), sanitize=True)
     assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []

@@ -126,6 +126,7 @@ def _wider(machine: HardwareModel, width: int) -> HardwareModel:
     return machine.model_copy(update={"buses": buses})
 
 
+@pytest.mark.long
 @settings(max_examples=12)
 @given(_VARIED, _VARIED, st.sampled_from([1, 2]))
 def test_a_result_holds_wherever_the_fields_agree(

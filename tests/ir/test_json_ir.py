@@ -90,6 +90,7 @@ def _parts(path: Path) -> Iterator[str]:
     return (part for part in re.split(r"^// -----$", path.read_text("utf-8"), flags=re.MULTILINE) if part)
 
 
+@pytest.mark.long
 def test_golden_programs_read_back() -> None:
     """All golden inputs that are programs; some are there to be refused."""
     read = 0

@@ -94,6 +94,7 @@ def nests(draw: st.DrawFn) -> Block:
     return Block("outer", (Index("z", z),), (), outer_refs, (inner,))
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(nests())
 def test_the_same_elements_are_touched(block: Block) -> None:

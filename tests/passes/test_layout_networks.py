@@ -32,6 +32,7 @@ def test_examples(example: Path, options: str, capsys: Capture) -> None:
     proved(example, f"layout{{block={{0=4}}{options}}},unfold", capsys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", ["", ",interface=true,pad=0"])
 def test_layers_of_resnet50(options: str, tmp_path: Path, capsys: Capture) -> None:
     tensors: list[str] = []

@@ -171,6 +171,7 @@ def test_a_machine_without_energies_has_mappings() -> None:
     assert any("mappings priced, 0.0 % above the bound" in text for text in remarks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sizes", "options"),
     [

@@ -128,6 +128,7 @@ def test_packing_never_overlaps_and_stays_near_the_bound(
     assert max(o + i.bytes for o, i in zip(offsets, items, strict=True)) <= 1.34 * bound
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(interval_problems(), st.data())
 def test_what_is_always_alive_is_packed_as_if_it_were_in_every_list(

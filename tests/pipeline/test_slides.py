@@ -62,6 +62,7 @@ def test_networks_run_from_their_places(name: str) -> None:
             np.testing.assert_allclose(found[output], array, rtol=1e-5, err_msg=output)
 
 
+@pytest.mark.long
 def test_banks_and_sizes_are_parameters() -> None:
     """A machine with one small SRAM: the same list, other tiles."""
     path = EXAMPLES / "network.tile"

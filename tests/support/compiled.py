@@ -33,6 +33,10 @@ LISTS = shipped("optconfigs")
 LARGE = frozenset({"slides_layer"})
 """Examples with too many points to be run in a test."""
 SMALL = [path for path in EXAMPLES if path.stem not in LARGE]
+COSTLY = frozenset({"network", "conv_quantized"})
+"""Examples that lists which ask for prices compile for seconds: `make test-long`."""
+PROCESSORS = frozenset({"cpu"})
+"""Lists that ask for none."""
 
 
 @dataclass
@@ -96,4 +100,5 @@ def interpreted(example: Path) -> tuple[Arrays, Arrays]:
 def of(example: Path, *values: str) -> object:
     """The parameters `example, *values` of a test; its case is named after the example."""
     names = (Path(value).name.partition(".")[0] for value in values)
-    return pytest.param(example, *values, id="-".join((example.stem, *names)))
+    marks = (pytest.mark.long,) if example.stem in COSTLY and PROCESSORS.isdisjoint(values) else ()
+    return pytest.param(example, *values, id="-".join((example.stem, *names)), marks=marks)

@@ -122,6 +122,7 @@ def check(number: int) -> None:
         assert result == cold(program, entries, model), f"walk {number}, step {step}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(FEW))
 def test_a_point_after_others_is_that_of_a_cold_compile(number: int) -> None:
     check(number)

@@ -39,6 +39,7 @@ def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
         driver.quit()
 
 
+@pytest.mark.long
 def test_the_page_opens_offline_and_a_click_shows_a_point(
     browser: webdriver.Chrome,
     sweep_file: Callable[..., Path],

@@ -72,6 +72,7 @@ def test_each_point_has_a_row_with_parameters_metrics_and_provenance(plan_of: Pl
     assert set(row.provenance) == {"model", "passes", "workload", "program"}
 
 
+@pytest.mark.long
 def test_rows_are_those_of_whole_runs_of_the_list(plan_of: Plans, tmp_path: Path) -> None:
     example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
     axes = {"SRAM_SIZE_KIB": {"values": [16, 32]}, "CLOCK_MHZ": {"values": [500, 1000]}}
@@ -302,6 +303,7 @@ def test_a_sweep_that_is_killed_at_random_moments_has_every_point_once(
     assert csv_bytes(open_store(out)).count(b"\n") == 101
 
 
+@pytest.mark.long
 def test_a_row_has_the_numbers_of_a_compilation_of_its_own(plan_of: Plans, tmp_path: Path) -> None:
     example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
     axes = {"SRAM_SIZE_KIB": {"values": [64, 16]}, "DRAM_BYTES": {"values": [16, 64]}}

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from stripe.sweeps.decisions import differing
 from stripe.sweeps.evaluate import ResultRow, RowStatus
 from stripe.sweeps.plan import SweepPlan
@@ -58,6 +60,7 @@ def test_the_page_holds_its_data_and_no_text_ends_its_script() -> None:
     assert not re.search(r'(src|href)="http', page.replace(found[0], "").split("<body>")[1])
 
 
+@pytest.mark.long
 def test_two_points_differ_in_decisions_that_are_named(plan_of: Callable[..., SweepPlan]) -> None:
     example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
     plan = plan_of(workloads=[str(example)], axes={"SRAM_SIZE_KIB": {"values": [4, 64]}})

@@ -104,6 +104,7 @@ def test_errors(text: str, wanted: str) -> None:
     assert wanted in fails(text)
 
 
+@pytest.mark.long
 def test_functions_that_double_end() -> None:
     """A chain of functions that call twice has no end that memory reaches."""
     chain = "".join(f"function f{n + 1}(X) -> (Y) {{ Y = f{n}(f{n}(X)); }}\n" for n in range(40))

@@ -17,6 +17,7 @@ from stripe.verify.proof import contributions
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
 from tests.support.programs import load
+from tests.support.tiers import some
 
 CHAINS = {
     "one operand": ("relu", "$", None),
@@ -46,7 +47,7 @@ def grown(op: str, first: str, second: str | None, *, count: int, last: str, cop
     return with_entry(program, with_statements(program.entry, [main]))
 
 
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", some(CHAINS, every=2))
 def test_deep_terms(name: str) -> None:
     chain = CHAINS[name]
     before = grown(*chain, count=1300, last="neg")
@@ -115,7 +116,7 @@ def layers(step: str, first: str, count: int) -> Program:
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-@pytest.mark.parametrize("most_parts", [20_000, 4])
+@pytest.mark.parametrize("most_parts", some([20_000, 4], every=2))
 def test_many_layers_need_no_deep_stack(kind: str, most_parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """12 layers behind a difference, also where a term is too large and nothing behind it can be defined."""
     before, after = (layers(LAYERS[kind], first, 12) for first in ("relu(A)", "abs(A)"))

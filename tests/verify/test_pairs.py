@@ -224,6 +224,7 @@ def test_specials_are_equal_on_equal_operands() -> None:
     assert not judgement.accepted
 
 
+@pytest.mark.long
 def test_a_difference_far_from_the_output_is_not_called_equal() -> None:
     before, after = many_kernels(40)
     broken = replace(after, entry=rewrite_blocks(after.entry, _shifted))

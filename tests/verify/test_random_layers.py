@@ -180,6 +180,7 @@ def outcomes(seeds: Sequence[int]) -> Counter[str]:
     return Counter(judged(seed) for seed in seeds)
 
 
+@pytest.mark.long
 def test_random_layers() -> None:
     found = outcomes(range(48))
     assert found["Different"] >= 5

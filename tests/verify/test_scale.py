@@ -42,6 +42,7 @@ def test_the_checker_with_many_readers(star: Program, monkeypatch: pytest.Monkey
     assert len(made) <= READERS
 
 
+@pytest.mark.long
 def test_a_chain_of_repacked_temporaries_is_proved_without_recursion() -> None:
     names = [f"T{number}" for number in range(130)]
     links = " ".join(

@@ -27,6 +27,7 @@ SUMS_OF_WHAT_IS_NEVER_THERE = """function (A[X=2, Y=6]: fp16, B[M=7]: i8) -> (T4
 }"""
 
 
+@pytest.mark.long
 def test_a_term_that_contributes_nowhere_is_no_difference() -> None:
     before = compile_tile(SUMS_OF_WHAT_IS_NEVER_THERE, "sums.tile", {})
     after = Fusion().run(before, PassContext())

@@ -94,6 +94,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(tuple(deps), tuple(draw(st.lists(buffer, min_size=1, max_size=6))), draw(st.integers(1, 2)))
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(case=cases())
 def test_the_sweep_finds_what_pairs_find(case: Case) -> None:
