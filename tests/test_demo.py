@@ -38,8 +38,8 @@ def test_the_demonstration(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     assert status == 0, shown + told
     for expected in (
         "function (I[H=16, W=16, CI=8]", "#contraction #conv #kernel", "block<CONV[0]>", "<SRAM[0]>",
-        "st_fma_fp32(", "void stripe_conv_bias_relu(", "interpreter, C and numpy agree, bit for bit", "c agrees with onnx",
-        "NET_OUT_",
+        "st_fma_fp32(", "void stripe_conv_bias_relu(", "interpreter, C and numpy agree, bit for bit",
+        "c agrees with onnx", "NET_OUT_",
     ):  # fmt: skip
         assert expected in shown
     assert "tiles of [ci:" in told and "verify: tile_conv: equal" in told

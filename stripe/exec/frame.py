@@ -18,7 +18,7 @@ from stripe.exec.lanes import (
     weighted_sum,
 )
 from stripe.exec.storage import RunBuffer
-from stripe.ir import Block, Path, Refinement
+from stripe.ir import Block, Path, Refinement, path_text
 
 Coordinates = tuple[LaneValue, ...]
 
@@ -88,7 +88,7 @@ class Frame:
     def where(self) -> str:
         """The block as diagnostics name it."""
         name = f" ({self.block.name})" if self.block.name else ""
-        return f"block {':'.join(map(str, self.path))}{name}"
+        return f"block {path_text(self.path)}{name}"
 
 
 def open_view(frame: Frame, ref: Refinement, source: PointsView) -> PointsView:

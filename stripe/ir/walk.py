@@ -15,6 +15,11 @@ Path: TypeAlias = tuple[int, ...]
 """Statement numbers from the entry (always 0) down to a statement."""
 
 
+def path_text(path: Path) -> str:
+    """A path in messages: `0.0.2`."""
+    return ".".join(map(str, path))
+
+
 def walk(block: Block, path: Path = (0,)) -> Iterator[tuple[Path, Block]]:
     """The block and all blocks inside it, outer before inner, in program order."""
     yield path, block

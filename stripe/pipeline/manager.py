@@ -177,8 +177,8 @@ def require_stage(program: Program, entry: PassEntry, ran: Sequence[PassEntry]) 
 
 
 def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> None:
-    """A warning for each option whose tags no block has, with the tag that may be meant; a remark where the entry is
-    optional."""
+    """A warning for each option whose tags no block has, with the tag that may be meant; where the entry is optional a
+    remark, which suspects no mistake."""
     fields = type(entry.pass_).model_fields
     selecting = (
         name for name, field in fields.items() if any(isinstance(each, Selection) for each in field.metadata)
@@ -187,15 +187,15 @@ def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> N
         tags: tuple[str, ...] = getattr(entry.pass_, option)
         if any_matching(program, tags):
             continue
+        message = f"{option}: no block has {' '.join(f'#{tag}' for tag in tags)}"
+        if entry.optional:
+            context.missed("", message)
+            continue
         known = sorted({word for _, block in walk(program.entry) for word in block.words})
         strange = [tag for tag in tags if tag not in known]
         near = [f"did you mean '{word}'?" for tag in strange if (word := closest(tag, known))]
         hint = near[0] if near else f"blocks have {', '.join(known) or 'no tags'}"
-        message = f"{option}: no block has {' '.join(f'#{tag}' for tag in tags)}; {hint}"
-        if entry.optional:
-            context.missed("", message)
-        else:
-            context.warned(message)
+        context.warned(f"{message}; {hint}")
 
 
 def say_without_effect(pass_: Pass, context: PassContext) -> None:

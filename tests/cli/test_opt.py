@@ -141,8 +141,8 @@ def test_emit_dot_shows_blocks_and_buffers(mm: str, capsys: Capture) -> None:
     assert main([mm, "--emit", "dot"]) == 0
     text = capsys.readouterr().out
     assert text.startswith('digraph "mm" {')
-    assert '"0:0.A" -> "0:0:0";' in text
-    assert '"0:0:0" -> "0:0.C";' in text
+    assert '"0.0.A" -> "0.0.0";' in text
+    assert '"0.0.0" -> "0.0.C";' in text
 
 
 def test_emit_c(mm: str, capsys: Capture) -> None:

@@ -12,7 +12,7 @@ def test_the_picture_has_every_block_and_quotes_names() -> None:
     text = block_graph(program)
     assert text.count("{") == text.count("}")
     for path, _ in walk(program.entry):
-        assert f'"cluster_{":".join(map(str, path))}"' in text
-    assert '"0:0:1" [label="gather", shape=oval];' in text
-    assert '"0:0.D" -> "0:0:1";' in text
-    assert '"0:0:1" -> "0:0.G";' in text
+        assert f'"cluster_{".".join(map(str, path))}"' in text
+    assert '"0.0.1" [label="gather", shape=oval];' in text
+    assert '"0.0.D" -> "0.0.1";' in text
+    assert '"0.0.1" -> "0.0.G";' in text

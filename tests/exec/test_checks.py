@@ -34,7 +34,7 @@ def test_load_out_of_bounds(budget: int) -> None:
     with pytest.raises(ExecutionError) as caught:
         interpret(built, DATA, memory_budget=budget, checks=False)
     assert str(caught.value) == (
-        "block 0:0:0 (copy): error: load of 'A' touches element [6] outside the view 'A' of sizes (6)"
+        "block 0.0.0 (copy): error: load of 'A' touches element [6] outside the view 'A' of sizes (6)"
         " at the point i=5\n  hint: make the buffer larger, or leave the point out by a constraint"
     )
 
@@ -58,7 +58,7 @@ def test_access_outside_the_box_of_a_view(budget: int) -> None:
     with pytest.raises(ExecutionError) as caught:
         interpret(built, DATA, memory_budget=budget)
     assert str(caught.value) == (
-        "block 0:0:0:0 (inner): error: load of 'C' touches element [2] outside the view 'B' of sizes (2)"
+        "block 0.0.0.0 (inner): error: load of 'C' touches element [2] outside the view 'B' of sizes (2)"
         " at the point t=0, i=2\n  hint: make the buffer larger, or leave the point out by a constraint"
     )
 
@@ -105,7 +105,7 @@ def test_an_undefined_element_must_not_be_read(budget: int) -> None:
     built = load("exec/checks/undefined_element")
     with pytest.raises(ExecutionError) as caught:
         interpret(built, DATA, memory_budget=budget)
-    message = "block 0:0:1 (use): error: load of 'T' reads 'T'[5], which is unwritten, at the point i=5"
+    message = "block 0.0.1 (use): error: load of 'T' reads 'T'[5], which is unwritten, at the point i=5"
     assert str(caught.value) == message
 
 

@@ -9,7 +9,7 @@ from stripe.ir.block import Block, Constraint, Index
 from stripe.ir.errors import did_you_mean
 from stripe.ir.frozen import frozen
 from stripe.ir.refinement import Refinement
-from stripe.ir.walk import Path
+from stripe.ir.walk import Path, path_text
 
 Part: TypeAlias = tuple[Literal["index", "constraint", "refinement", "constant"], int]
 """A part of a block or of the program: the third constraint is `("constraint", 2)`."""
@@ -39,9 +39,7 @@ class Diagnostic:
     part: Part | None = None
 
     def __str__(self) -> str:
-        place = (
-            f"{':'.join(map(str, self.path))} ({self.name})" if self.name else ":".join(map(str, self.path))
-        )
+        place = path_text(self.path) + (f" ({self.name})" if self.name else "")
         return f"block {place}: {self.message}" + (f"; {self.hint}" if self.hint else "")
 
 

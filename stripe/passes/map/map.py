@@ -49,8 +49,8 @@ class Map(Pass):
     Units without a grid share the loops inside of the last memory: each computes results of its own, reads its operands
     once for these loops, and finds them in its registers then, as the simulator has it.
 
-    The search counts no caches: operands behind them come from the memory that fills them. Where `objective` has time in
-    it, the simulation of the best plans sees caches, but a plan that only they make good may not be among these.
+    The search counts no caches: operands behind them come from the memory that fills them. Where `objective` has time
+    in it, the simulation of the best plans sees caches, but a plan that only they make good may not be among these.
     """
 
     pass_name: ClassVar[str] = "map"

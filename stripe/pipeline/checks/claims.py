@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stripe.ir import Diagnostic, Program, StripeError
+from stripe.ir import Diagnostic, Program, StripeError, path_text
 from stripe.ir.check.stages import has_claims
 from stripe.ir.errors import combine_by_place
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def at_block(finding: Diagnostic) -> StripeError:
     """A finding as an error at its block, which has a name or a path."""
-    where = f"block {finding.name or '.'.join(map(str, finding.path))}"
+    where = f"block {finding.name or path_text(finding.path)}"
     return StripeError(finding.message, where=where, hint=finding.hint or None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from stripe.ir import Path
+from stripe.ir import Path, path_text
 from stripe.ir.frozen import replace
 from stripe.verify.assumptions import Assumption
 from stripe.verify.interface import InterfaceChange, LogicalForm
@@ -26,9 +26,8 @@ class Instance:
         return replace(self, path=(self.path[0], max(0, self.path[1] - form.added), *self.path[2:]))
 
     def __str__(self) -> str:
-        number = ".".join(map(str, self.path))
         point = ", ".join(f"{name.partition('@')[0]}={value}" for name, value in self.point)
-        return f"{self.block or 'block'} ({number})" + (f" at {point}" if point else "")
+        return f"{self.block or 'block'} ({path_text(self.path)})" + (f" at {point}" if point else "")
 
 
 @dataclass(frozen=True, slots=True)
