@@ -112,7 +112,7 @@ def _located(
         present = value_at(value, path)
         near = closest(key, present) if isinstance(present, dict) else None
         misspelled = bool(near) and near not in _fields_at(model_class, path)
-        hint = f"'{near}' may be meant" if misspelled else f'add "{key}": …'
+        hint = f"'{near}' may be meant" if misspelled else f"'{key}' has no default, give it a value"
         return document.error(f"the key '{key}' is missing", (*at, *path), hint)
     hint = _instead(details) or _meaning(model_class, path)
     return document.error(_reason(details), (*at, *path), hint, on_key="[key]" in loc)

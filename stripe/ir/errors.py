@@ -110,7 +110,9 @@ def _caret(source: str, col: int | None, length: int) -> list[str]:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most similar to `name`; None when none is similar. Swapped letters count as most similar."""
+    """The known name most similar to `name`; None when none is similar. Swapped letters count as most similar, then the
+    only name that goes on behind `name`.
+    """
     names = list(known)
     folded = {other.lower(): other for other in names}
     if name.lower() in folded:
@@ -118,6 +120,9 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     swapped = next((other for other in names if sorted(other) == sorted(name)), None)
     if swapped is not None:
         return swapped
+    longer = [other for other in names if name and other.startswith(name)]
+    if len(longer) == 1:
+        return longer[0]
     import difflib  # for errors alone
 
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)

@@ -119,7 +119,7 @@ _MACHINE = """{ "clock_mhz": 1, "mem_units": { "M": { "size_KiB": 1 } }, "exec_u
 
 HARDWARE = [
     Bad("syntax", '{ "clock_mhz": }', ":1:16", "expected a value", "", 2),
-    Bad("missing", "{}", ":1:1: $", "the key 'clock_mhz' is missing", 'add "clock_mhz": …', 2),
+    Bad("missing", "{}", ":1:1: $", "the key 'clock_mhz' is missing", "'clock_mhz' has no default, give it a value", 2),
     Bad("unknown_key", '{ "clock_mhz": 1, "mem_unit": {} }',
         ": $.mem_unit", "unknown key 'mem_unit'", "did you mean 'mem_units'?", 2),
     Bad("type", '{ "clock_mhz": "fast" }', ": $.clock_mhz", "expected a number, found 'fast'",

@@ -129,6 +129,7 @@ def test_passes_and_parameters(mm: str, capsys: Capture) -> None:
         ([], "no machine is given to simulate", "--hw dsp_conv"),
         (["--hw", "nativ"], "there is no hardware model called 'nativ'", "did you mean 'native'?"),
         (["--hw", "dsp_con"], "there is no hardware model called 'dsp_con'", "did you mean 'dsp_conv'?"),
+        (["--hw", "eye"], "there is no hardware model called 'eye'", "did you mean 'eyeriss'?"),
         (["--hw", "dsp_conv", "--halo", "keep"], "--halo is a rule for counting", "--counts"),
         (["--counts", "--halo", "kept"], "unknown value 'kept'; did you mean 'keep'?", "--help"),
         (["--counts", "--trace", "t.json"], "--counts has no times to show", "leave --trace"),
