@@ -152,10 +152,7 @@ def brute(nest: LoopNest, machine: Hierarchy) -> float:
             for sizes, over in ((nest.ranges.values(), inner), (inner, outer), (outer, (1,) * len(outer))):
                 loops += [(name, a // b) for name, a, b in zip(names, sizes, over, strict=True)]
             shape = dict(zip(names, outer, strict=True))
-            if (
-                prod(shape[name] for name in nest.operands[0].indices) > 1
-                or prod(nest.output.box(shape)) > 64
-            ):
+            if prod(shape[name] for name in nest.operands[0].indices) > 1 or nest.output.elements(shape) > 64:
                 continue
             within = {
                 "W": (("SRAM", 2 * len(names)), ("Wreg", len(names))),

@@ -16,7 +16,20 @@ CONV = """function (I[X=8, Y=8, C=16]: i8, W[FX=3, FY=3, C, K=16]: i8) -> (O) {
 }"""
 
 
-@pytest.mark.parametrize("source", [MATMUL, CONV], ids=["matmul", "conv"])
+def strided(stride: int, window: int, channels: int = 16) -> str:
+    """A convolution whose stride is longer than its window: elements between are neither moved nor read."""
+    size = 7 * stride + window
+    return f"""function (I[X={size}, Y={size}, C={channels}]: i8, W[FX={window}, FY={window}, C, K=32]: i8) -> (O) {{
+    O[x, y, k : 8, 8, K] = +(I[{stride}*x + i, {stride}*y + j, c] * W[i, j, c, k]);
+}}"""
+
+
+GAPS = [strided(2, 1), strided(3, 2), strided(4, 1, channels=3)]
+
+
+@pytest.mark.parametrize(
+    "source", [MATMUL, CONV, *GAPS], ids=["matmul", "conv", "1 of 2", "2 of 3", "1 of 4"]
+)
 @pytest.mark.parametrize("rules", [{}, {"FREE": True}, {"BYPASS": True}, {"KEEP_HALO": True}], ids=str)
 def test_counts_of_the_program_are_the_price(source: str, rules: dict[str, bool]) -> None:
     """Windows are copied to each unit of the grid whose position needs them; sums too, along all axes."""

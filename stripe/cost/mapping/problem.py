@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise, product
 from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from stripe.ir.frozen import replace
 
 Coefficients = Mapping[str, int]
 """One dimension of a tensor as a linear form over the indices of the nest."""
+Numbers: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,27 @@ class Operand:
         """The indices on which the accessed element depends."""
         return frozenset(name for form in self.index for name, coefficient in form.items() if coefficient)
 
-    def box(self, extents: Mapping[str, int]) -> tuple[int, ...]:
-        """Sizes of the box that the access touches while each index runs over that many successive values."""
-        return tuple(
-            1 + sum(abs(c) * (extents.get(name, 1) - 1) for name, c in form.items()) for form in self.index
-        )
+    def elements(self, extents: Mapping[str, int]) -> int:
+        """The elements that the access touches while each index runs over that many successive values."""
+        values = {name: np.asarray(extent) for name, extent in extents.items()}
+        return prod(int(touched(form, values)[1]) for form in self.index)
+
+
+def touched(form: Coefficients, extents: Mapping[str, Numbers]) -> tuple[Numbers, Numbers]:
+    """The size of the box that a linear form touches while each index runs over so many successive values, and the
+    elements in it that are touched: a stride that is longer than the window leaves gaps. `extents` are numbers or
+    arrays of them. Where a third stride meets such gaps only in part, the elements are an upper bound.
+    """
+    size: Numbers = np.ones(())
+    count = size
+    for name, c in sorted(form.items(), key=lambda item: abs(item[1])):
+        if c and name in extents:
+            longer = size + abs(c) * (extents[name] - 1)
+            apart = count * extents[name]  # as if the values met in no element
+            whole = (count == size) & (abs(c) <= size)
+            count = np.where(whole, longer, np.minimum(apart, longer))
+            size = longer
+    return size, count
 
 
 @dataclass(frozen=True)

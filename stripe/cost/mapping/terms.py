@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Node, Operand
+from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Node, Numbers, Operand, touched
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -99,7 +98,7 @@ class PriceTerms:
     def _add_operand(self, operand: Operand) -> None:
         parent = self.target.levels[0]
         size = operand.element_bytes
-        total = prod(operand.box(self.nest.ranges)) * size
+        total = operand.elements(self.nest.ranges) * size
         for node in self.skeleton.chain(operand):
             level = node.level
             inwards, outwards = parent.read_pJ * size, parent.write_pJ * size
@@ -167,14 +166,14 @@ class PriceTerms:
                 instances = boxes.instances(boxes.axes(parent))
                 together = {name: positions[name] // apart[name] for name in group}
                 steps = _product(ranges[name] / positions[name] for name in group)
-            used = steps * _volume(operand, group, together)
+            used = steps * _sizes(operand, group, together)[1]
             yield used * instances
             if self._timed:
                 yield used
         for node in self._holds:
             # the size of an element is a factor of the first group
             size = node.operand.element_bytes if group[0] == self.nest.groups[0][0] else 1
-            yield boxes.volume(node, boxes.axes(node.level)) * size
+            yield boxes.room(node, boxes.axes(node.level)) * size
         for axis in range(len(self.target.axes)):
             yield _product(spatial[name][:, axis] for name in group)
         if self._timed:
@@ -193,7 +192,7 @@ class PriceTerms:
         box, then the new elements of each step."""
         slide = next((s for s in self.skeleton.slides if s.node is node and s.index in group), None)
         if slide is None:
-            return fills * boxes.volume(node, axes)
+            return fills * boxes.elements(node, axes)
         inside, held = boxes.inside(node), boxes.held(node, axes)
         place = self.skeleton.nodes.index(node)
         above = (
@@ -205,9 +204,10 @@ class PriceTerms:
             names = {name for name, c in form.items() if c} & set(group)
             if not names:
                 continue
-            size = 1.0 + sum(abs(form[name]) * (held[name] - 1) for name in names)
-            step = abs(form.get(slide.index, 0)) * inside[slide.index]
-            total = total * (size + (steps - 1) * np.minimum(size, step) if slide.index in names else size)
+            box: dict[str, Numbers] = {name: held[name] for name in names}
+            if slide.index in names:
+                box[slide.index] = held[slide.index] + (steps - 1) * inside[slide.index]
+            total = total * touched(form, box)[1]
         return total
 
 
@@ -226,7 +226,7 @@ class _Boxes:
         self._along: dict[tuple[int, ...], Extents] = {}
         self._instances: dict[tuple[int, ...], Floats] = {}
         self._held: dict[tuple[int, tuple[int, ...]], Extents] = {}
-        self._volumes: dict[tuple[int, tuple[int, ...]], Floats] = {}
+        self._touched: dict[tuple[int, tuple[int, ...]], tuple[Floats, Floats]] = {}
 
     def axes(self, level: Level) -> tuple[int, ...]:
         """The axes along which the level has an instance at each position."""
@@ -261,12 +261,19 @@ class _Boxes:
             self._held[key] = _apart(node.operand, self.inside(node), self.positions, self.along(axes))
         return self._held[key]
 
-    def volume(self, node: Node, axes: tuple[int, ...]) -> Floats:
-        """The elements of that box, as far as the indices of the group tell."""
+    def room(self, node: Node, axes: tuple[int, ...]) -> Floats:
+        """The elements that the box has room for, as far as the indices of the group tell."""
+        return self._sizes(node, axes)[0]
+
+    def elements(self, node: Node, axes: tuple[int, ...]) -> Floats:
+        """The elements of the box that are touched, as far as the indices of the group tell."""
+        return self._sizes(node, axes)[1]
+
+    def _sizes(self, node: Node, axes: tuple[int, ...]) -> tuple[Floats, Floats]:
         key = (id(node), axes)
-        if key not in self._volumes:
-            self._volumes[key] = _volume(node.operand, self._group, self.held(node, axes))
-        return self._volumes[key]
+        if key not in self._touched:
+            self._touched[key] = _sizes(node.operand, self._group, self.held(node, axes))
+        return self._touched[key]
 
 
 def _apart(operand: Operand, inside: Extents, positions: Extents, apart: Extents) -> Extents:
@@ -292,11 +299,13 @@ def _product(factors: Iterable[Integers | Floats]) -> Floats:
     return total
 
 
-def _volume(operand: Operand, group: Sequence[str], extents: Extents) -> Floats:
-    """Elements of the box of an operand, as far as the indices of a group tell."""
-    total: Floats = np.ones(len(next(iter(extents.values()))))
+def _sizes(operand: Operand, group: Sequence[str], extents: Extents) -> tuple[Floats, Floats]:
+    """The room of the box of an operand and its elements that are touched, as far as the indices of a group tell."""
+    room: Floats = np.ones(len(next(iter(extents.values()))))
+    elements = room
     for form in operand.index:
-        names = [name for name in group if form.get(name)]
+        names = {name: extents[name] for name in group if form.get(name)}
         if names:
-            total = total * (1.0 + sum(abs(form[name]) * (extents[name] - 1) for name in names))
-    return total
+            size, count = touched(form, names)
+            room, elements = room * size, elements * count
+    return room, elements
