@@ -96,9 +96,33 @@ def test_a_name_that_no_block_has_is_told() -> None:
         mapped(MATMUL, ",space={row=[k]}")
 
 
-def test_latency_is_that_of_the_busiest_resource_and_simulated() -> None:
+@pytest.mark.parametrize("source", [MATMUL, CONV], ids=["matmul", "conv"])
+@pytest.mark.parametrize(
+    ("machine", "unit"),
+    [("ref16x16", ""), ("dsp_conv", "CONV"), ("systolic", "MXU"), ("hexagon", ""), ("eyeriss", "")],
+)
+def test_the_latency_is_near_the_simulated_one(machine: str, unit: str, source: str) -> None:
+    """Each transfer takes its latency besides its bytes; a plan by energy is no quicker."""
+    model, option = load_hardware(machine), f",unit={unit}" if unit else ""
+    cycles: dict[str, float] = {}
+    remarks: list[str] = []
+    for objective in ("energy", "latency"):
+        program = stripe.run_passes(
+            stripe.parse(source),
+            f"map{{reqs=[kernel],objective={objective}{option}}}",
+            hardware=model,
+            on_remark=lambda _, remark: remarks.append(str(remark)),
+        )
+        cycles[objective] = stripe.simulate(program, model).latency_cycles
+    said = re.search(r"([0-9,]+) cycles: .* ([0-9,]+) simulated", remarks[-1])
+    assert said, remarks[-1]
+    priced, simulated = (int(number.replace(",", "")) for number in said.groups())
+    assert 0.5 < priced / simulated < 1.5
+    assert cycles["latency"] <= 1.001 * cycles["energy"]
+
+
+def test_plans_are_ranked_by_simulation() -> None:
     _, remarks = mapped(MATMUL, ",objective=latency,buffers={SRAM=2}")
-    assert "416 cycles" in remarks[-1] and " simulated; " in remarks[-1]
     _, ranked = mapped(MATMUL, ",objective=latency,buffers={SRAM=2},plans=6")
     times = [re.search(r"([0-9]+) simulated", said[-1]) for said in (ranked, remarks)]
     assert times[0] and times[1] and int(times[0][1]) <= int(times[1][1])
@@ -140,6 +164,19 @@ def test_units_without_a_grid_share_the_work(source: str, unit: str, count: int)
         assert energy * 1e6 == pytest.approx(found.energy_pJ, rel=0.02)
         cycles.append(found.latency_cycles)
     assert cycles[1] < 1.1 * cycles[0] / count
+
+
+@pytest.mark.parametrize("unit", ["MAT", "VEC"])
+def test_many_small_transfers_take_their_latency(unit: str) -> None:
+    """Each transfer of edge_npu takes 150 cycles besides its bytes: the quickest mapping makes few of them."""
+    machine = load_hardware("edge_npu")
+    located = "locate_memory{reqs=[program],loc={name:DDR}},locate_memory{reqs=[main],loc={name:DDR}}"
+    cycles: dict[str, float] = {}
+    for objective in ("energy", "latency", "edp"):
+        options = f"reqs=[kernel],unit={unit},objective={objective}"
+        program = stripe.run_passes(stripe.parse(GAPS[0]), f"{located},map{{{options}}}", hardware=machine)
+        cycles[objective] = stripe.simulate(program, machine).latency_cycles
+    assert cycles["latency"] <= min(cycles["energy"], cycles["edp"]) * 1.001
 
 
 def test_an_axis_of_units_has_rules_too() -> None:

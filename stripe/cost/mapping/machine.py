@@ -10,7 +10,7 @@ from stripe.cost.mapping.problem import Axis, Hierarchy, Level, Link, LoopNest, 
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
 from stripe.hw.graph import parse_unit
-from stripe.hw.schema import ExecUnit, HardwareModel, Role
+from stripe.hw.schema import HardwareModel, Role
 from stripe.ir import ConfigError, DType
 
 
@@ -33,11 +33,11 @@ def hierarchy_for(
     dtype: DType,
     rules: MappingRules = MappingRules(),
     *,
-    timed: bool = False,
+    step_cycles: float | None = None,
 ) -> Hierarchy:
     """The machine for a product of two operands, of which `stationary` takes that role: the memories between the main
-    memory and the unit, the farthest first, and the axes of its grid. `dtype` is the factors'; `timed` adds the
-    cycles of the array and of the buses.
+    memory and the unit, the farthest first, and the axes of its grid. `dtype` is the factors'. `step_cycles` are those
+    of one point on one unit, which adds the cycles of the array and of the buses; None where time does not count.
 
     Raises ConfigError for a machine without a main memory.
     """
@@ -61,13 +61,13 @@ def hierarchy_for(
         Axis(axis.name, axis.size, carried[axis.carries] & rules.space.get(axis.name, carried[axis.carries]))
         for axis in engine.axes
     )
-    links = _links(machine, [level.memory for level in levels], unit) if timed else {}
+    links = _links(machine, [level.memory for level in levels], unit) if step_cycles is not None else {}
     return Hierarchy(
         tuple(levels),
         axes,
         engine.mac_energy_pJ(dtype),
         engine.shares_diagonals,
-        _step_cycles(engine, dtype) if timed else 0.0,
+        step_cycles or 0.0,
         not engine.grid,
         links,
         {operand.name: _routes(machine, levels, unit, operand) for operand in nest.operands},
@@ -109,14 +109,6 @@ def _levels(
     return levels
 
 
-def _step_cycles(unit: ExecUnit, dtype: DType) -> float:
-    """Cycles of a multiply-accumulate on one unit. Raises ConfigError where it has no rate."""
-    rate = unit.rate("mul", dtype)
-    if rate is None:
-        raise ConfigError(f"the unit of the grid has no rate for 'mul' of {dtype}")
-    return 2.0 / rate
-
-
 def _routes(machine: Machine, levels: list[Level], unit: str, operand: Operand) -> frozenset[tuple[str, str]]:
     """The pairs of memories, the farther first, and of a memory and the unit (""), between which an operand moves:
     directly or through memories that it may bypass; results in both directions, through other units if need be."""
@@ -139,25 +131,25 @@ def _routes(machine: Machine, levels: list[Level], unit: str, operand: Operand) 
 
 
 def _links(machine: Machine, memories: list[str], unit: str) -> dict[tuple[str, str], tuple[Link, ...]]:
-    """Demand of a byte on buses and ports between two memories, and between a memory and the unit. A resource
-    is apart where the last instances have another one than the first."""
+    """Demand of a byte on buses and ports between two memories, and between a memory and the unit, and of transfers on
+    the unit that makes them. A resource is apart where the last instances have another one than the first."""
     model = CostModel(machine)
     found: dict[tuple[str, str], tuple[Link, ...]] = {}
-    for ends in permutations([*memories, unit], 2):
-        first, last = (
-            [f"{name}[{number * (machine.model.unit(name).count - 1)}]" for name in ends] for number in (0, 1)
-        )
+    for source, sink in permutations([*memories, unit], 2):
+        count, others = machine.model.unit(source).count, machine.model.unit(sink).count
+        first = f"{source}[0]", f"{sink}[0]"
+        last = f"{source}[{count - 1}]", f"{sink}[{others - 1}]"
         try:
-            rates, others = (
-                model.byte_rates(source, sink, machine.graph.connection(source, sink)).cycles
-                for source, sink in (first, last)
-            )
+            route, other = machine.graph.connection(*first), machine.graph.connection(*last)
         except ConfigError:
             continue  # no operand goes from here to there
-        shared = {resource for resource, _ in others}
-        key = tuple("" if name == unit else name for name in ends)
-        found[key[0], key[1]] = tuple(
+        shared = {resource for resource, _ in model.byte_rates(*last, other).cycles}
+        links = [
             Link(str(resource), cycles, first != last and resource not in shared)
-            for resource, cycles in rates
-        )
+            for resource, cycles in model.byte_rates(*first, route).cycles
+        ]
+        if unit not in (source, sink):
+            resource, latency, cycles = model.transfer_demand(*first, route)
+            links.append(Link(f"transfers of {resource}", cycles, latency=latency))
+        found["" if source == unit else source, "" if sink == unit else sink] = tuple(links)
     return found

@@ -9,8 +9,10 @@ from typing import cast
 from stripe.cost.mapping.machine import MappingRules, hierarchy_for
 from stripe.cost.mapping.problem import Hierarchy, LoopNest
 from stripe.cost.mapping.search import Found, LoopMapping, Objective, search
+from stripe.cost.time.machine import Machine
+from stripe.cost.time.workload import CostModel
 from stripe.hw.schema import HardwareModel
-from stripe.ir import DType
+from stripe.ir import DType, Nest
 from stripe.ir.frozen import replace
 
 UNRESTRICTED = MappingRules()
@@ -89,16 +91,22 @@ class Mapper:
         rules: MappingRules = UNRESTRICTED,
         stationary: str = "",
         plans: int = 1,
+        step_cycles: float = 0.0,
     ) -> list[PlannedNest]:
-        """The best plans for a nest, the best first. `rules` go by the names of its canonical form."""
+        """The best plans for a nest, the best first. `rules` go by the names of its canonical form; `step_cycles` are
+        those of one point on one unit, where time counts."""
         self.priced = self.mappings = 0
         held = next((n for n, operand in enumerate(nest.operands[:-1]) if operand.name == stationary), None)
-        task = _NestSearch(self, dtype, rules, held, plans)
+        task = _NestSearch(self, dtype, rules, held, plans, step_cycles)
         whole = task.whole(nest)
         if self.peels:
             cut = task.cut(nest, whole[0].price if whole else float("inf"))
             whole = sorted([*whole, *cut], key=lambda plan: plan.price)[:plans]
         return whole
+
+    def point_cycles(self, nest: Nest) -> float:
+        """The cycles of a point of a block on one unit. Raises ConfigError for an operation without a rate."""
+        return CostModel(Machine.of(self.hardware)).point_cycles(nest, self.unit)
 
     def find(self, nest: LoopNest, targets: list[Hierarchy], plans: int) -> Found:
         """The search of a canonical nest."""
@@ -118,14 +126,17 @@ class _NestSearch:
     rules: MappingRules
     stationary: int | None
     plans: int
+    step_cycles: float
 
     def whole(self, nest: LoopNest) -> list[PlannedNest]:
         """Mappings of the nest as it is."""
         mapper, form = self.mapper, nest.canonical
         held = form.operands[:-1] if self.stationary is None else (form.operands[self.stationary],)
-        timed = mapper.objective != "energy"
+        cycles = self.step_cycles if mapper.objective != "energy" else None
         targets = [
-            hierarchy_for(form, operand, mapper.hardware, mapper.unit, self.dtype, self.rules, timed=timed)
+            hierarchy_for(
+                form, operand, mapper.hardware, mapper.unit, self.dtype, self.rules, step_cycles=cycles
+            )
             for operand in held
         ]
         found = mapper.find(form, targets, self.plans)

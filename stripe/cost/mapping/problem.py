@@ -146,12 +146,14 @@ class Level:
 
 @dataclass(frozen=True)
 class Link:
-    """A bus or the ports of a memory, and the cycles for which a byte needs it. One that is `apart` belongs to one
-    position of the array, and each position has its like."""
+    """A bus, the ports of a memory or a transfer unit, and the cycles for which a byte needs it. One that is `apart`
+    belongs to one position of the array, and each position has its like. Each transfer takes `latency` cycles besides.
+    """
 
     resource: str
     cycles: float
     apart: bool = False
+    latency: float = 0.0
 
 
 @dataclass(frozen=True)

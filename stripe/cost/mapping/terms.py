@@ -80,8 +80,11 @@ class PriceTerms:
         if self._timed:
             self.cycles["array"] = {self._add("steps", 0.0): target.step_cycles}
 
-    def _add_moved(self, name: str, pJ: float, places: Sequence[tuple[str, str]], size: int) -> None:
-        """The elements that go between the two `places`, and where time counts the elements of one position alone."""
+    def _add_moved(
+        self, name: str, pJ: float, places: Sequence[tuple[str, str]], size: int, fills: int | None = None
+    ) -> None:
+        """The elements that go between the two `places`, in as many transfers as the term `fills` says, and where time
+        counts the elements of one position alone."""
         number = self._add(name, pJ)
         alone = self._add(f"{name}, one position", 0.0) if self._timed else number
         for place in places:
@@ -89,6 +92,8 @@ class PriceTerms:
                 terms = self.cycles.setdefault(link.resource, {})
                 term = alone if link.apart else number
                 terms[term] = terms.get(term, 0.0) + link.cycles * size
+                if fills is not None and link.latency:
+                    terms[fills] = terms.get(fills, 0.0) + link.latency
 
     def _add(self, name: str, pJ: float) -> int:
         self.names.append(name)
@@ -108,9 +113,10 @@ class PriceTerms:
                 inwards, own_in = inwards + outwards, own_in + own_out
                 self.constant_pJ -= total * (parent.read_pJ + level.write_pJ)
             far, near = parent.memory, level.memory
+            fills = self._add(f"{node} fills", 0.0) if self._timed else None
             self._add_moved(f"{node} elements moved", inwards, [], size)
             both = [(far, near), (near, far)] if operand.is_output else [(far, near)]
-            self._add_moved(f"{node} elements moved, instances", own_in, both, size)
+            self._add_moved(f"{node} elements moved, instances", own_in, both, size, fills)
             parent = level
         pJ = parent.read_pJ * size
         both = [(parent.memory, "")]
@@ -146,6 +152,8 @@ class PriceTerms:
             for node in chain:
                 inside = boxes.inside(node)
                 fills = _product(ranges[name] / inside[name] for name in group)
+                if self._timed:
+                    yield fills
                 for level in (parent, node.level):
                     moved = self._moved(node, group, within, boxes, boxes.axes(level), fills)
                     yield moved * boxes.instances(boxes.axes(level))

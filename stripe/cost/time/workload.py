@@ -67,6 +67,14 @@ class CostModel:
             found = costs[content] = self._priced(piece_of_content(content, self._tx), number)
         return replace(found, number=number)
 
+    def point_cycles(self, nest: Nest, name: str) -> float:
+        """The cycles of a point of the innermost block of `nest`, a kernel, on one unit of the name; on a grid, at one
+        of its positions. Raises ConfigError for an operation without a rate."""
+        piece = piece_of(unfolded_nest(nest), self._tx)
+        assert isinstance(piece, Compute)
+        unit = self.machine.model.exec_unit(name)
+        return effort(piece, name, unit, as_position=bool(unit.grid)).cycles / sum(piece.points)
+
     def _priced(self, piece: Piece, number: int) -> StatementCost:
         try:
             return self._cost(piece, number)
@@ -190,10 +198,29 @@ class CostModel:
             unit = machine.unit(move.location)
             return machine.route_through(source, unit, sink), Resource.unit(unit)
         route = machine.graph.connection(source, sink)
-        unit = next((u for u in route.units if parse_unit(u)[0] in machine.model.tx_units), None)
-        if unit is None and route.hops:
-            return route, self._bus(route.hops[0].index)
-        return route, Resource.unit(unit or source)
+        return route, self._transfers(source, route)
+
+    def _transfers(self, source: str, route: Route) -> Resource:
+        """The unit, or the bus, that a transfer on a route from `source` occupies."""
+        unit = next((u for u in route.units if parse_unit(u)[0] in self.machine.model.tx_units), None)
+        return Resource.unit(unit or source) if unit or not route.hops else self._bus(route.hops[0].index)
+
+    def transfer_demand(self, source: str, sink: str, route: Route) -> tuple[Resource, float, float]:
+        """The resource that a transfer occupies, and the cycles for each transfer and for each byte of one."""
+        resource = self._transfers(source, route)
+        unit = self.machine.model.tx_units.get(resource.name)
+        channels = unit.channels if unit is not None else 1
+        slowest = self.byte_rates(source, sink, route).slowest
+        return resource, self._latency(source, sink, route) / channels, slowest / channels
+
+    def _latency(self, source: str, sink: str, route: Route) -> float:
+        """The cycles before the first byte of a transfer is written."""
+        machine = self.machine
+        reading, writing = (
+            machine.memory_of(source).read_latency_cycles,
+            machine.memory_of(sink).write_latency_cycles,
+        )
+        return route.latency_cycles + (reading + writing)
 
     def _move(self, move: Move, route: Route, resource: Resource, tally: Tally) -> tuple[float, float]:
         """Latency of each run, and cycles of all bytes together."""
@@ -212,13 +239,9 @@ class CostModel:
             slowest += self._add(
                 replace(flow, source=sink, sink=source, bytes=move.back, route=returning), move.back, tally
             )
-        reading, writing = (
-            machine.memory_of(source).read_latency_cycles,
-            machine.memory_of(sink).write_latency_cycles,
-        )
         if name in machine.model.tx_units:
             tally.demand[resource] += slowest / machine.model.tx_units[name].channels
-        return route.latency_cycles + (reading + writing), slowest
+        return self._latency(source, sink, route), slowest
 
     def _compute(self, piece: Compute, tally: Tally) -> Busy:
         units = self._units_of(piece)
