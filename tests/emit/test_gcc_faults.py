@@ -1,5 +1,6 @@
 """Faults of gcc 12. In what it makes vectors of: several sums in one loop, of which terms are lost (its bugs 107212 and
-110381), products beside sums (107647), roundings of elements beside each other. In selects of integers: 108166."""
+110381), products beside sums (107647), roundings of elements beside each other. In selects and
+comparisons of integers: 108166, 111331, 118915, 107131."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
     head = FunctionText(C11, fuses=True, sums=True).definition("f")[0]
     options = (
         '"fp-contract=fast", "no-predictive-commoning", "no-tree-slp-vectorize", "no-ssa-phiopt", '
-        '"no-tree-loop-vectorize"'
+        '"no-tree-reassoc", "no-expensive-optimizations", "no-tree-loop-vectorize"'
     )
     assert head == f"ST_FUNCTION({options}) static void f(void) {{"
 
@@ -272,3 +273,35 @@ def test_a_select_that_is_compared_leaves_its_operand_as_it_is(dtype: str, rest:
     for level in ("O2", "O3", "Os"):
         found = compile_program(program, CompileOptions(level=level)).run(given)
         np.testing.assert_array_equal(found["O"], expected["O"], err_msg=level)
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i8", "i64"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(X == -6) | (X == -34) | (X > -5) | (X == -26)",
+        "(X != -6) & (X != -34) & (X <= -5) & (X != -26)",
+        "X < 29 ? 29 : min(X, 28)",
+        "X > 28 ? 28 : max(X, 29)",
+    ],
+)
+def test_no_comparison_of_one_number_is_lost(dtype: str, value: str) -> None:
+    """gcc joins comparisons to one of a range (bug 118915), and takes crossed bounds for a maximum of a minimum (bug
+    111331, at -O1)."""
+    text = f"function (X[N=200]: {dtype}) -> (O) {{ O = {value}; }}"
+    program = stripe.run_passes(stripe.parse(text), FUSED)
+    given = {"X": (np.arange(200) - 100).astype(program.inputs[0].dtype.numpy())}
+    expected = stripe.run(program, given)["O"]
+    for level in ("O1", "O2", "O3", "Os"):
+        found = compile_program(program, CompileOptions(level=level)).run(given)
+        np.testing.assert_array_equal(found["O"], expected, err_msg=level)
+
+
+def test_a_chain_of_masks_in_one_point_is_computed() -> None:
+    """gcc subtracts with borrow the borrow of another comparison (bug 107131)."""
+    program = load("emit/masks")
+    given = {"A": np.zeros(1, np.uint8)}
+    expected = stripe.run(program, given)["O"]
+    for level in ("O1", "O2", "O3", "Os"):
+        found = compile_program(program, CompileOptions(level=level)).run(given)
+        np.testing.assert_array_equal(found["O"], expected, err_msg=level)

@@ -80,12 +80,15 @@ class FunctionText:
     @property
     def compiler_options(self) -> list[str]:
         """The options that gcc needs for this function."""
+        has_loops = any(line.lstrip().startswith("for ") for line in self.lines)
         given = {
             "fp-contract=fast": self.fuses,
             "rounding-math": self.negates,
             "no-predictive-commoning": self.fuses or self.tiled,
             "no-tree-slp-vectorize": True,
             "no-ssa-phiopt": True,
+            "no-tree-reassoc": True,
+            "no-expensive-optimizations": not has_loops,
             "no-tree-loop-vectorize": self.sums,
         }
         return [option for option, holds in given.items() if holds]
