@@ -382,6 +382,12 @@ class HardwareModel(ConfigModel):
         """Area of all units and of the rest of the machine, without the rounding errors of the sum."""
         return round(self.area_mm2 + sum(unit.count * unit.area_mm2 for unit in self.units.values()), 9)
 
+    @property
+    def leakage_pJ_per_cycle(self) -> float:
+        """The static energy of the whole machine (1 mW for 1 us is 1000 pJ)."""
+        power = self.leakage_mW + sum(unit.leakage_mW * unit.count for unit in self.units.values())
+        return power * self.microseconds(1.0) * 1000.0
+
     def microseconds(self, cycles: float) -> float:
         """The time that `cycles` take."""
         return cycles / self.clock_mhz

@@ -92,6 +92,9 @@ PATHS = {
 }
 """The first steps of paths, with the last ones; energy has components."""
 
+COLUMNS = ("workload", "status", "reason", "passes", "seconds")
+"""The columns of a table of results beside parameters, metrics and hashes."""
+
 
 def path_fault(path: str) -> str | None:
     """A hint where no simulation has a number at a path."""

@@ -15,6 +15,7 @@ from stripe.config.parameters import Parameter, shown
 from stripe.config.template import evaluate, names_in
 from stripe.ir import ConfigError
 from stripe.ir.errors import combine, did_you_mean
+from stripe.sweeps.metrics import COLUMNS, EDP, METRICS, PATHS
 from stripe.sweeps.schema import SweepFile, doubled, spaced
 from stripe.sweeps.templates import Templates
 
@@ -129,6 +130,13 @@ def design_space(sweep: SweepFile, templates: Templates, document: Document) -> 
     """The space of a sweep file. Raises ConfigError for all that is wrong with its axes and conditions at once."""
     errors: list[ConfigError] = []
     axes: list[DesignAxis] = []
+    for name in sorted({*METRICS, EDP, *PATHS, *COLUMNS} & {*templates.names, *templates.described_names}):
+        place = next((part for part in ("axes", "fixed") if name in getattr(sweep, part)), "passes")
+        reason = f"a parameter is called '{name}', as a metric or a column of the results is"
+        hint = "give the parameter another name in the template and in the file that describes it"
+        errors.append(document.error(reason, (place, name) if place != "passes" else (place,), hint))
+    if errors:
+        raise combine(errors)
     if len(templates.lists) > 1:
         axes.append(DesignAxis(PASSES, tuple(templates.lists)))
     for name, spec in sweep.axes.items():

@@ -28,6 +28,7 @@ from stripe.ir import ConfigError
 from stripe.sweeps.cache import row_checksum
 from stripe.sweeps.evaluate import ResultRow, RowStatus
 from stripe.sweeps.extras import extra
+from stripe.sweeps.metrics import COLUMNS
 from stripe.sweeps.plan import SweepPlan
 from stripe.sweeps.results import PointResult, point_results
 from stripe.sweeps.schema import ObjectiveSpec
@@ -300,7 +301,8 @@ def table(store: ResultStore) -> tuple[list[str], list[list[Scalar | None]]]:
     metrics = dict.fromkeys(name for row in rows for name in row.metrics)
     provenance = dict.fromkeys(name for row in rows for name in row.provenance)
     hashes = [name if name == "program" else f"{name}_hash" for name in provenance]
-    header = ["workload", "status", "reason", "passes", *parameters, *metrics, *hashes, "seconds"]
+    *before, after = COLUMNS
+    header = [*before, *parameters, *metrics, *hashes, after]
     lines: list[list[Scalar | None]] = [
         [
             row.workload, row.status.value, row.reason, row.point.passes,

@@ -121,6 +121,14 @@ def test_the_latency_is_near_the_simulated_one(machine: str, unit: str, source: 
     assert cycles["latency"] <= 1.001 * cycles["energy"]
 
 
+@pytest.mark.parametrize("rule", ["keep={Wreg=[I]}", "fixed={Wreg={x=4,i=3}}"])
+def test_orders_without_a_combination_of_a_window_are_left_out(rule: str) -> None:
+    """The positions of ref16x16 share no diagonals: one index of a window runs in space."""
+    window = "function (I[X=6]: i8, K[A=3]: i8) -> (O) { O[x : 4] = +(I[x + i] * K[i]); }"
+    _, remarks = mapped(window, f",{rule}")
+    assert "in space i:3" in remarks[-1]
+
+
 def test_plans_are_ranked_by_simulation() -> None:
     _, remarks = mapped(MATMUL, ",objective=latency,buffers={SRAM=2}")
     _, ranked = mapped(MATMUL, ",objective=latency,buffers={SRAM=2},plans=6")
@@ -208,17 +216,19 @@ def test_units_that_hold_no_operand_themselves(machine: str) -> None:
     assert any("the search counts no caches" in text for text in remarks) == has_caches
 
 
-def test_a_machine_without_energies_has_mappings() -> None:
-    """All of them cost nothing; the first is taken."""
+def test_a_machine_that_leaks_is_mapped_for_little_time() -> None:
+    """Accesses cost nothing there, and static energy as much as the mapping takes time."""
+    machine = load_hardware("systolic")
     remarks: list[str] = []
-    stripe.run_passes(
+    program = stripe.run_passes(
         stripe.parse(MATMUL),
         "map{reqs=[kernel],unit=MXU}",
-        hardware=load_hardware("systolic"),
+        hardware=machine,
         verify="exact",
         on_remark=lambda _, remark: remarks.append(str(remark)),
     )
     assert any("mappings priced, 0.0 % above the bound" in text for text in remarks)
+    assert stripe.simulate(program, machine).latency_cycles < 2000
 
 
 @pytest.mark.long

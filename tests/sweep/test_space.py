@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stripe.ir import ConfigError
+from stripe.ir.package_data import data_dir
 from stripe.sweeps.plan import SweepPlan
 from stripe.sweeps.schema import AxisSpec
 
@@ -126,13 +128,22 @@ def test_a_wrong_sweep_file_is_refused_with_place_and_suggestion(
         assert hint in caught.value.hint
 
 
-def test_an_axis_that_no_template_reads_is_refused(plan_of: Plans, tmp_path: object) -> None:
-    from pathlib import Path
+@pytest.mark.parametrize("name", ["energy", "latency_us", "passes", "status", "edp"])
+def test_a_parameter_with_the_name_of_a_metric_or_a_column_is_refused(
+    plan_of: Plans, tmp_path: Path, name: str
+) -> None:
+    for end in ("json.j2", "params.json"):
+        text = (data_dir("hwmodels") / f"dsp_conv.{end}").read_text("utf-8")
+        (tmp_path / f"named.{end}").write_text(text.replace("NUM_CONV", name), "utf-8")
+    with pytest.raises(ConfigError, match=f"a parameter is called '{name}'") as caught:
+        plan_of(hardware=str(tmp_path / "named.json.j2"), axes={name: {"values": [1, 2]}})
+    assert caught.value.where == f"$.axes.{name}" and caught.value.hint
 
-    folder = Path(str(tmp_path))
-    (folder / "tiny.json.j2").write_text('{ "clock_mhz": 100 }', "utf-8")
+
+def test_an_axis_that_no_template_reads_is_refused(plan_of: Plans, tmp_path: Path) -> None:
+    (tmp_path / "tiny.json.j2").write_text('{ "clock_mhz": 100 }', "utf-8")
     described = '{ "parameters": { "WIDTH": { "default": 8, "range": [1, 64] } } }'
-    (folder / "tiny.params.json").write_text(described, "utf-8")
+    (tmp_path / "tiny.params.json").write_text(described, "utf-8")
     with pytest.raises(ConfigError, match="'WIDTH' is described, but no template reads it"):
         plan_of(hardware="./tiny.json.j2", passes=["minimal"], axes={"WIDTH": {}})
 

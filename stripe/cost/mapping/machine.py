@@ -68,6 +68,7 @@ def hierarchy_for(
         engine.mac_energy_pJ(dtype),
         engine.shares_diagonals,
         step_cycles or 0.0,
+        hardware.leakage_pJ_per_cycle if step_cycles is not None else 0.0,
         not engine.grid,
         links,
         {operand.name: _routes(machine, levels, unit, operand) for operand in nest.operands},

@@ -104,6 +104,11 @@ class Mapper:
             whole = sorted([*whole, *cut], key=lambda plan: plan.price)[:plans]
         return whole
 
+    @property
+    def counts_time(self) -> bool:
+        """Whether time has a part in the objective; in energy it has where the machine leaks."""
+        return self.objective != "energy" or self.hardware.leakage_pJ_per_cycle > 0
+
     def point_cycles(self, nest: Nest) -> float:
         """The cycles of a point of a block on one unit. Raises ConfigError for an operation without a rate."""
         return CostModel(Machine.of(self.hardware)).point_cycles(nest, self.unit)
@@ -132,7 +137,7 @@ class _NestSearch:
         """Mappings of the nest as it is."""
         mapper, form = self.mapper, nest.canonical
         held = form.operands[:-1] if self.stationary is None else (form.operands[self.stationary],)
-        cycles = self.step_cycles if mapper.objective != "energy" else None
+        cycles = self.step_cycles if mapper.counts_time else None
         targets = [
             hierarchy_for(
                 form, operand, mapper.hardware, mapper.unit, self.dtype, self.rules, step_cycles=cycles

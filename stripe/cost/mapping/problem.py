@@ -161,9 +161,10 @@ class Hierarchy:
     """The machine: levels from the outermost, which holds everything, to the innermost; axes of the array.
 
     `compute_pJ` is the energy of one point of the nest. Unless `shares_diagonals`, only one index of a window runs in
-    space. A step of the array takes `step_cycles`; `links` are the resources between two memories, or a memory and the
-    array (""), where time counts. Units that `hold_operands` are no grid that works in step: each runs the loops inside
-    of the last node, reads each operand of them once, whether others read it or not, and writes each result once.
+    space. A step of the array takes `step_cycles`, a cycle `leakage_pJ` of static energy; `links` are the resources
+    between two memories, or a memory and the array (""), where time counts. Units that `hold_operands` are no grid that
+    works in step: each runs the loops inside of the last node, reads each operand of them once, whether others read it
+    or not, and writes each result once.
     `routes` are, by operand, the pairs of memories between which it moves without another memory of the levels, ""
     being the array; an operand that is not among them moves between all.
     """
@@ -173,6 +174,7 @@ class Hierarchy:
     compute_pJ: float = 0.0
     shares_diagonals: bool = True
     step_cycles: float = 0.0
+    leakage_pJ: float = 0.0
     hold_operands: bool = False
     links: Mapping[tuple[str, str], tuple[Link, ...]] = field(
         default_factory=dict[tuple[str, str], "tuple[Link, ...]"]

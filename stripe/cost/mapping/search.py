@@ -231,6 +231,7 @@ class _Combination:
         self.skeleton = skeleton
         self.objective: Objective = objective
         self.pJ = np.array(self.terms.pJ)
+        self.leakage_pJ = target.leakage_pJ
         self.paid = np.flatnonzero(self.pJ)
         self.needed = [
             (np.array(list(terms)), np.array(list(terms.values()))) for terms in self.terms.cycles.values()
@@ -255,6 +256,9 @@ class _Combination:
                 {name: within for name, (within, _) in tables.items()},
                 {name: spatial for name, (_, spatial) in tables.items()},
             )
+            if not len(factors):  # the unit runs none of the combinations of a window in space
+                self.mappings = 0
+                return
             kept = shared.kept(factors)
             self.tables.append((group, factors[kept], choices[kept]))
         self.tables.sort(key=lambda table: len(table[2]))
@@ -267,9 +271,12 @@ class _Combination:
         """The price of each row with each choice. Of mappings that are as fast the one of less energy is better, by a
         term too small to outweigh a cycle."""
         energy = (rows[:, self.paid] * self.pJ[self.paid]) @ factors[:, self.paid].T + self.terms.constant_pJ
-        if self.objective == "energy":
+        if not self.needed:
             return energy
         cycles = self._cycles(rows, factors)
+        energy = energy + cycles * self.leakage_pJ
+        if self.objective == "energy":
+            return energy
         return cycles * energy if self.objective == "edp" else cycles + energy * TIE
 
     def _cycles(self, rows: Floats, factors: Floats) -> Floats:
@@ -321,9 +328,9 @@ class _Combination:
                                 tuple(inside[way].tolist()), tuple(places[way].tolist())
                             )
                     row = (rows[left[n]] * factors[right[n]])[None, :]
-                    energy = float((row @ self.pJ)[0]) + self.terms.constant_pJ
                     ones = np.ones((1, len(self.pJ)))
                     cycles = float(self._cycles(row, ones)[0, 0]) if self.needed else 0.0
+                    energy = float((row @ self.pJ)[0]) + self.terms.constant_pJ + cycles * self.leakage_pJ
                     best.add(float(prices[n]), LoopMapping(self.skeleton, chosen, energy, cycles))
                 break
             if len(order) > width:

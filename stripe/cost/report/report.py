@@ -89,10 +89,8 @@ def simulation_json(found: Simulation, source: str, *, slices: bool = True) -> S
 
 
 def _energy(found: Simulation) -> dict[str, float]:
-    """pJ by component; static power for the whole time (1 mW for 1 us is 1000 pJ)."""
-    model = found.model
-    power = model.leakage_mW + sum(unit.leakage_mW * unit.count for unit in model.units.values())
-    leakage = ("leakage", power * model.microseconds(found.cycles) * 1000.0)
+    """pJ by component; static power for the whole time."""
+    leakage = ("leakage", found.model.leakage_pJ_per_cycle * found.cycles)
     energy = summed((*(part for cost in found.costs for part in cost.energy.items()), leakage))
     return {component: value for component, value in sorted(energy.items()) if value}
 

@@ -63,9 +63,9 @@ class Map(Pass):
     reqs: Reqs
     objective: Literal["energy", "latency", "edp"] = Field(
         default="energy",
-        description="least energy, least time, or least product of the two. Time is an estimate: that of the busiest "
-        "resource, transfers with their latency, and a tenth of that of the others. Of the best plans the one is taken "
-        "that is best when it is simulated",
+        description="least energy (static energy included), least time, or least product of the two. Time is an "
+        "estimate: that of the busiest resource, transfers with their latency, and a tenth of that of the others. Of "
+        "the best plans by time the one is taken that is best when it is simulated",
     )
     unit: str = Field(
         default="",
@@ -125,7 +125,7 @@ class Map(Pass):
         dtype = nest.block.ref(problem.operands[0].name).dtype
         simulates = self.objective != "energy" and context.price is not None
         wanted = max(self.plans, EXACT) if simulates else self.plans
-        cycles = 0.0 if self.objective == "energy" else mapper.point_cycles(nest)
+        cycles = mapper.point_cycles(nest) if mapper.counts_time else 0.0
         ranked = mapper.plans(problem, dtype, self._rules(problem), self.stationary, wanted, cycles)
         if not ranked:
             return Refusal("no mapping fits into the memories of the machine")

@@ -108,7 +108,9 @@ class Schedule(Pass):
 
     reqs: Reqs = ("main",)
     mem_loc: LocationSpec = Field(description="the near memory; its unit is the first bank, 'all' all banks")
-    mem_KiB: float = Field(default=0.0, ge=0, description="KiB of one bank; 0: as the hardware model says")
+    mem_KiB: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="KiB of one bank; 0: as the hardware model says"
+    )
     num_banks: int = Field(
         default=0, ge=0, description="banks, that is units of the memory; 0: as the model says"
     )
