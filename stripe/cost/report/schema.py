@@ -23,7 +23,7 @@ class SourceJson(BaseModel):
 
 @frozen  # no pydantic model: a report has tens of thousands
 class SliceJson:
-    """One step of one tile of a kernel that loops over transfers."""
+    """One step of one tile of a kernel that loops over transfers; `step` is its place in the `steps` of the kernel."""
 
     unit: str
     name: str
@@ -31,6 +31,18 @@ class SliceJson:
     kind: Literal["kernel", "transfer"]
     start_cycle: float
     end_cycle: float
+    step: int = 0
+
+
+class StepJson(BaseModel):
+    """A step of the tiles of a kernel that loops over transfers."""
+
+    name: str
+    kind: Literal["kernel", "transfer"]
+    cycles: float = Field(description="of all tiles together")
+    busy: dict[str, float] = Field(
+        description="of which it keeps each unit, and needs each bus, transfer unit and memory port"
+    )
 
 
 class StatementJson(BaseModel):
@@ -73,7 +85,14 @@ class StatementJson(BaseModel):
     roof_ops_per_cycle: float = Field(description="what compute and main memory's buses allow: the roofline")
     bound: str = Field(description="'compute', or the bus, transfer unit or memory port that takes longest")
     stalls: dict[str, float] = Field(description="cycles by cause, of those that it took but did not compute")
+    busy: dict[str, float] = Field(
+        default={},
+        description="cycles for which it keeps each unit, and needs each bus, transfer unit and memory port",
+    )
     energy_pJ: float
+    steps: tuple[StepJson, ...] = Field(
+        default=(), description="the steps of each tile; empty where `slices` is"
+    )
     slices: tuple[SliceJson, ...] = Field(
         description="what happens inside; empty for what has no tiles, or too many"
     )
