@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from stripe.config.model import Changed
 from stripe.cost.counts.loops import Halo
 from stripe.cost.counts.operations import Operations
 from stripe.cost.counts.traffic import KernelCounts, rows_in_order
@@ -33,7 +34,7 @@ def counts_json(
         halo=halo,
         machine=model.name if model else None,
         kernels=tuple(_kernel_counts(kernel) for kernel in counts),
-        unverified=_unverified(model) if model else (),
+        unverified=unverified_sources(model) if model else (),
     )
 
 
@@ -84,7 +85,7 @@ def simulation_json(found: Simulation, source: str, *, slices: bool = True) -> S
         buses=bus_reports(found),
         memories=memory_reports(found),
         notes=tuple(_notes(found)),
-        unverified=_unverified(model),
+        unverified=unverified_sources(model),
     )
 
 
@@ -114,8 +115,12 @@ def _notes(found: Simulation) -> Iterator[str]:
         yield f"{note} ({', '.join(names[:3])}{more})"
 
 
-def _unverified(model: HardwareModel) -> tuple[SourceJson, ...]:
+def unverified_sources(model: HardwareModel) -> tuple[SourceJson, ...]:
+    """The unverified numbers of a model as data."""
     return tuple(
-        SourceJson(path=entry.path, value=entry.value, unit=entry.unit, note=entry.note, source=entry.source)
+        SourceJson(
+            path=entry.path, value=entry.value, unit=entry.unit, note=entry.note, source=entry.source,
+            stated=entry.stated if isinstance(entry, Changed) else None,
+        )
         for entry in model.unverified()
-    )
+    )  # fmt: skip

@@ -12,13 +12,16 @@ from stripe.ir.frozen import frozen
 
 
 class SourceJson(BaseModel):
-    """A number of the hardware model without a source."""
+    """A number of the hardware model without a source, or another one than its source has."""
 
     path: str = Field(description="its place in the rendered model, or `parameters.NAME`")
     value: Scalar | None = Field(default=None, description="the number, where the entry tells it")
     unit: str = ""
     note: str = ""
     source: str = Field(description="'unverified', or empty where the model has no entry for the number")
+    stated: Scalar | None = Field(
+        default=None, description="the number that its source has, where the model has another one"
+    )
 
 
 @frozen  # no pydantic model: a report has tens of thousands
@@ -156,7 +159,7 @@ class SimulationJson(BaseModel):
     memories: tuple[MemoryJson, ...]
     notes: tuple[str, ...]
     unverified: tuple[SourceJson, ...] = Field(
-        description="numbers of the model whose source is 'unverified' or missing"
+        description="numbers of the model whose source is 'unverified' or missing, or has another number"
     )
 
 

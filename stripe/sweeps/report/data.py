@@ -34,7 +34,7 @@ def page_data(
     explained: Callable[[DesignPoint, DesignPoint], list[list[str]]],
 ) -> dict[str, JsonValue]:
     """All that the page shows. `faster` has the axes along which a machine can only get faster; `rendered` the
-    model and the list of the best point, `options` its options; `unverified` the numbers of its model without a source;
+    model and the list of the best point, `options` its options; `unverified` the unverified numbers of its model;
     `explained` gives the decisions in which two points differ.
     """
     axes = {name: values for name, (_, values) in facts.axes.items()}

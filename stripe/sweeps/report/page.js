@@ -39,7 +39,7 @@
 
   function doubt(text) { const made = node("div", text, element("doubts")); made.className = "warn"; return made; }
   if (data.silent.length) doubt(`No effect on any metric: ${data.silent.join(", ")}.`);
-  if (data.unverified.length) doubt(`Numbers of the model without a source: ${data.unverified.join(", ")}.`);
+  if (data.unverified.length) doubt(`Unverified numbers of the model: ${data.unverified.join(", ")}.`);
   if (data.reversals.length) {
     const made = doubt("A machine that can only be faster takes longer. A click compares the two points.");
     data.reversals.forEach((found) => {
