@@ -240,6 +240,8 @@ def test_the_difference_of_two_simulations_is_explained(tmp_path: Path, capsys: 
     capsys.readouterr()
     assert main(["--diff", first, second]) == 0
     shown = capsys.readouterr().out
+    for letter, path in (("A", first), ("B", second)):
+        assert re.search(rf"^  {letter}  {re.escape(path)} +{re.escape(example)} on dsp_conv$", shown, re.M)
     assert re.search(r"DRAM_BYTES +64 +8\n", shown)
     assert re.search(r"latency, cycles +[\d,.]+ +[\d,.]+ +\+[\d,.]+ +\+[\d.]+ %", shown)
     assert "stalls that differ" in shown
