@@ -40,6 +40,7 @@ def test_tables_are_plain_text_in_a_pipe(scheduled: str, capsys: Capture) -> Non
     assert "\x1b" not in out
     assert "\nstatements\n" in out
     assert "\nunits (7 more did nothing)\n" in out
+    assert "\nmemories, bytes (2 of SRAM hold nothing)\n" in out
     assert "unverified numbers in the hardware model: " in out
     assert "parameters.NUM_CONV = 4" in out
     assert all(line == line.rstrip() for line in out.splitlines())

@@ -20,7 +20,7 @@ from stripe.cost.report.schema import (
 )
 from stripe.cost.report.statements import statement_reports
 from stripe.cost.report.table import summed
-from stripe.cost.report.units import bus_reports, memory_reports, unit_reports
+from stripe.cost.report.units import bus_reports, idle_memories, memory_reports, unit_reports
 from stripe.cost.time.simulate import Simulation
 from stripe.hw.schema import HardwareModel
 
@@ -83,7 +83,8 @@ def simulation_json(found: Simulation, source: str, *, slices: bool = True) -> S
         statements=statement_reports(found, slices=slices),
         units=unit_reports(found),
         buses=bus_reports(found),
-        memories=memory_reports(found),
+        memories=(memories := memory_reports(found)),
+        idle_memories=idle_memories(memories, model),
         notes=tuple(_notes(found)),
         unverified=unverified_sources(model),
     )

@@ -157,6 +157,10 @@ class SimulationJson(BaseModel):
     units: tuple[UnitJson, ...]
     buses: tuple[BusJson, ...]
     memories: tuple[MemoryJson, ...]
+    idle_memories: dict[str, int] = Field(
+        default={},
+        description="by name, the memories that hold nothing, and that nothing is read from or written to",
+    )
     notes: tuple[str, ...]
     unverified: tuple[SourceJson, ...] = Field(
         description="numbers of the model whose source is 'unverified' or missing, or has another number"

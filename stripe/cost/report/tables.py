@@ -96,7 +96,9 @@ def _memories(report: SimulationJson) -> Table:
         for m in report.memories[:_MOST_UNITS]
     ]  # fmt: skip
     hidden = len(report.memories) - len(rows)
-    title = "memories, bytes" + (f" ({hidden} more are in --json)" if hidden else "")
+    idle = ", ".join(f"{count} of {name}" for name, count in report.idle_memories.items())
+    title = "memories, bytes" + (f" ({idle} hold nothing)" if idle else "")
+    title += f" ({hidden} more are in --json)" if hidden else ""
     return Table(title, ("memory", "read", "written", "peak", "placed", "size"), tuple(rows))
 
 

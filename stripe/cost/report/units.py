@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from stripe.cost.report.schema import BusJson, MemoryJson, UnitJson
@@ -135,3 +135,10 @@ def memory_reports(found: Simulation) -> tuple[MemoryJson, ...]:
         for unit in found.machine.graph.instances(name)
         if unit in found.held or read[unit] or written[unit]
     )
+
+
+def idle_memories(used: Iterable[MemoryJson], model: HardwareModel) -> dict[str, int]:
+    """By name, the number of memories that are not among those `used`."""
+    counts = Counter(parse_unit(memory.memory)[0] for memory in used)
+    idle = ((name, memory.count - counts[name]) for name, memory in model.mem_units.items())
+    return {name: count for name, count in idle if count}
