@@ -23,7 +23,10 @@ class Documented(ConfigModel):
     path: str = Field(
         description="place in the rendered model: keys with dots, '*' for any; a bus by its name"
     )
-    value: Scalar | None = Field(default=None, description="the value; absent where parameters give it")
+    value: Scalar | None = Field(
+        default=None,
+        description="the value with the defaults of all parameters; another one in the template counts as unverified",
+    )
     unit: str = Field(default="", description="unit of the value")
     source: str = Field(
         description="a publication, 'parameter NAME', or 'unverified'; empty where a model has no entry for the number"
@@ -34,3 +37,9 @@ class Documented(ConfigModel):
     def is_verified(self) -> bool:
         """Whether the value has a source."""
         return self.source not in ("", UNVERIFIED)
+
+
+class Changed(Documented):
+    """A number that is not the one of its source, `stated`: it was changed in the template, and is unverified."""
+
+    stated: Scalar

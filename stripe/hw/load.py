@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import lru_cache
+from math import isclose
+from pathlib import Path
+from types import NoneType
 
 from pydantic import JsonValue
 
 from stripe.config.files import find_file, load_parameters, resolve_parameters
-from stripe.config.model import Documented, Scalar
+from stripe.config.model import UNVERIFIED, Changed, Documented, Scalar
 from stripe.config.parameters import ParameterFile
 from stripe.config.template import render_json
 from stripe.config.validate import validate
 from stripe.hw.checks import check_model
 from stripe.hw.schema import HardwareModel
-from stripe.ir.errors import combine
+from stripe.ir.errors import ConfigError, combine
 
 
 def load_hardware(
@@ -38,7 +41,12 @@ def load_hardware(
     if problems:
         raise combine([document.error(p.reason, p.path, p.hint, on_key=True) for p in problems])
     described = load_parameters(path)
-    sources = model.sources + (_sources(described[1], values, defines or {}) if described else ())
+    sources = model.sources
+    if described is not None:
+        sources += _sources(described[1], values, defines or {})
+        as_described = model if not defines else _with_defaults(path)
+        if as_described is not None:
+            sources += tuple(_changed(model, as_described, described[1].values))
     return model.model_copy(
         update={
             "name": model.name or path.name.split(".")[0],
@@ -51,16 +59,51 @@ def load_hardware(
 def _without_entry(model: HardwareModel, sources: Iterable[Documented]) -> Iterator[Documented]:
     """The numbers of the template with neither a source nor the mark *unverified*."""
     known = _any_of(tuple(entry.path for entry in sources))
-    values = model.model_dump(mode="json", exclude_unset=True, exclude={"parameters", "sources"})
-    for place, value in _numbers(values):
+    for place, value in _numbers_of(model).items():
         if not known.match(place):
             yield Documented(path=place, value=value, source="")
 
 
-@lru_cache(maxsize=64)
+def _with_defaults(path: Path) -> HardwareModel | None:
+    """The model with the defaults of its parameters, of which the values beside sources are; None where it has none."""
+    try:
+        return validate(HardwareModel, render_json(path, resolve_parameters(path, {})))
+    except ConfigError:
+        return None
+
+
+def _changed(
+    model: HardwareModel, as_described: HardwareModel, entries: Sequence[Documented]
+) -> Iterator[Changed]:
+    """The numbers of a model that its template does not compute from those of their sources."""
+    numbers = _numbers_of(model)
+    known = [(entry, _any_of((entry.path,))) for entry in entries]
+    for place, value in _numbers_of(as_described).items():
+        entry = next((entry for entry, covered in known if covered.match(place)), None)
+        if entry is None or isinstance(entry.value, (bool, str, NoneType)) or place not in numbers:
+            continue
+        if entry.is_verified and not isclose(value, entry.value):
+            yield Changed(
+                path=place,
+                value=numbers[place],
+                unit=entry.unit,
+                source=UNVERIFIED,
+                note=entry.source,
+                stated=entry.value,
+            )
+
+
+@lru_cache(maxsize=1024)
 def _any_of(places: tuple[str, ...]) -> re.Pattern[str]:
     """The places that entries name, and all below them."""
     return re.compile("|".join(translate(f"{p}{below}") for p in places for below in ("", ".*")) or r"(?!)")
+
+
+def _numbers_of(model: HardwareModel) -> dict[str, int | float]:
+    """The numbers that the template of a model writes, by place."""
+    return dict(
+        _numbers(model.model_dump(mode="json", exclude_unset=True, exclude={"parameters", "sources"}))
+    )
 
 
 def _numbers(value: JsonValue, place: str = "") -> Iterator[tuple[str, int | float]]:

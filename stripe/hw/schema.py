@@ -393,5 +393,5 @@ class HardwareModel(ConfigModel):
         return cycles / self.clock_mhz
 
     def unverified(self) -> Iterator[Documented]:
-        """The numbers without a source; reports print them."""
+        """The numbers without a source, or other than those of their sources; reports print them."""
         return (entry for entry in self.sources if not entry.is_verified)

@@ -248,7 +248,8 @@ def _hoisted_cycles(before: StatementCost, loop: TileLoop, moved: Sequence[_Hois
     loads = [loop.stages[each.number] for each in moved]
     middle = len(loads)
     resource = next(
-        (s.resource for s, moves in zip(loop.stages, loop.transfers, strict=True) if not moves), None
+        (stage.resource for stage, step in zip(loop.stages, loop.steps, strict=True) if not step.transfer),
+        None,
     )
     outer = [PipelineStage(load.resource, load.cycles, (), (n, middle)) for n, load in enumerate(loads)]
     outer.append(PipelineStage(resource, inside, tuple(range(middle)), tuple(range(middle + 1))))

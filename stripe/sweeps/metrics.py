@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from stripe.config.template import Parameter
 from stripe.cost.report.schema import SimulationJson
+from stripe.cost.report.tables import energy
 from stripe.hw.schema import HardwareModel
 from stripe.ir.errors import did_you_mean
 
@@ -48,7 +49,11 @@ METRICS = {
         Metric("macs", "", "sum", "multiply-accumulates of one inference", lambda r, _: float(r.macs)),
         Metric("peak_bytes", "B", "max", "most bytes alive at once in the main memory", _peak_main),
         Metric(
-            "utilisation", "", "mean", "mean share of useful cycles of execution units", _mean_utilisation
+            "utilisation",
+            "",
+            "mean",
+            "mean of `useful` of `stripe-sim` over all execution units, idle ones too",
+            _mean_utilisation,
         ),
         Metric("area_mm2", "mm²", "same", "area of the machine", lambda _, m: m.total_area_mm2),
     )
@@ -60,6 +65,28 @@ EDP = "edp"
 
 UNITS = {name: metric.unit for name, metric in METRICS.items()} | {EDP: "J s"}
 
+_SPELLED = {"µs": "us", "mm²": "mm2", "B": "bytes"}
+"""Units as they stand at the end of names."""
+
+
+def unit_of(metric: str) -> str:
+    """The unit of a metric, or of the numbers of a path; empty where it has none."""
+    last = metric.rpartition(".")[2]
+    by_path = {"bytes": "B", "cycles": "cycles"}.get(last.rpartition("_")[2], "")
+    return "pJ" if metric.startswith("energy.") else UNITS.get(metric, by_path)
+
+
+def titled(metric: str) -> str:
+    """A metric with its unit, where its name does not end with it."""
+    unit = unit_of(metric)
+    return f"{metric}, {unit}" if unit and not metric.endswith(_SPELLED.get(unit, unit)) else metric
+
+
+def metric_text(metric: str, value: float) -> str:
+    """A value of a metric with its unit, energy as `stripe-sim` writes it."""
+    unit = unit_of(metric)
+    return energy(value) if unit == "pJ" else f"{value:.6g} {unit}".rstrip()
+
 
 def metrics_of(report: SimulationJson, model: HardwareModel) -> Metrics:
     """All metrics of one simulation, and by path: energy by component, units, buses and memories."""
@@ -68,8 +95,8 @@ def metrics_of(report: SimulationJson, model: HardwareModel) -> Metrics:
 
 
 def _by_path(report: SimulationJson) -> Iterator[tuple[str, float]]:
-    for component, energy in report.energy.items():
-        yield f"energy.{component}", energy
+    for component, picojoules in report.energy.items():
+        yield f"energy.{component}", picojoules
     for unit in report.units:
         yield from ((f"units.{unit.unit}.{last}", getattr(unit, last)) for last in PATHS["units"])
     for bus in report.buses:

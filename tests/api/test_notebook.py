@@ -76,7 +76,8 @@ def test_a_simulation_is_timeline_and_tables(tiled: stripe.Program) -> None:
     body = _parsed(report._repr_html_())
     assert body.find(f"div/{_SVG}svg") is not None
     captions = [table.findtext("caption") for table in body.findall("table")]
-    assert captions[1:] == ["statements", *captions[2:4], "memories, bytes", "energy"]
+    memories = "memories, bytes (3 of SRAM hold nothing)"
+    assert captions[1:] == ["statements", *captions[2:4], memories, "energy"]
     assert str(report).startswith(f"conv_bias_relu on dsp_conv, {report.clock_mhz:g} MHz")
     assert (
         repr(report) == f"<SimulationReport conv_bias_relu on dsp_conv: {report.latency_cycles:,.0f} cycles>"

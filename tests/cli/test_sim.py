@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from shutil import copy
 
 import pytest
 
@@ -39,6 +40,7 @@ def test_tables_are_plain_text_in_a_pipe(scheduled: str, capsys: Capture) -> Non
     assert "\x1b" not in out
     assert "\nstatements\n" in out
     assert "\nunits (7 more did nothing)\n" in out
+    assert "\nmemories, bytes (2 of SRAM hold nothing)\n" in out
     assert "unverified numbers in the hardware model: " in out
     assert "parameters.NUM_CONV = 4" in out
     assert all(line == line.rstrip() for line in out.splitlines())
@@ -71,6 +73,33 @@ def test_numbers_without_any_source_are_unverified(scheduled: str, tmp_path: Pat
     assert [(entry["path"], entry["value"]) for entry in missing] == [("mem_units.DRAM.size_KiB", 1048576)]
     assert main([scheduled, "--hw", "dsp_conv", "--json", "-"]) == 0
     assert all(entry["source"] for entry in json.loads(capsys.readouterr().out)["unverified"])
+
+
+def test_a_number_that_its_source_contradicts_is_unverified(
+    scheduled: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """A template changed by hand; numbers that it computes from other parameters than the defaults are not."""
+    shipped = (ROOT / "hwmodels" / "dsp_conv.json.j2").read_text("utf-8")
+    changed = shipped.replace('"read_pJ_per_byte": 162.5', '"read_pJ_per_byte": 1')
+    assert changed != shipped
+    (tmp_path / "mine.json.j2").write_text(changed, "utf-8")
+    copy((ROOT / "hwmodels" / "dsp_conv.params.json"), tmp_path / "mine.params.json")
+    said = "hardware model: mem_units.DRAM.read_pJ_per_byte is 1, its source says 162.5, buses."
+    for given in ((), ("-D", "SRAM_SIZE_KIB=1024")):
+        assert main([scheduled, "--hw", str(tmp_path / "mine.json.j2"), *given]) == 0
+        out = capsys.readouterr().out
+        assert said in out
+        assert out.count("its source says") == 1
+        assert main([scheduled, "--hw", "dsp_conv", *given]) == 0
+        assert "its source says" not in capsys.readouterr().out
+    assert main([scheduled, "--hw", str(tmp_path / "mine.json.j2"), "--json", "-"]) == 0
+    (found,) = (e for e in json.loads(capsys.readouterr().out)["unverified"] if e["stated"] is not None)
+    assert (found["value"], found["stated"], found["source"], found["unit"]) == (
+        1,
+        162.5,
+        "unverified",
+        "pJ/B",
+    )
 
 
 def test_json_follows_its_schema(scheduled: str, tmp_path: Path, capsys: Capture) -> None:
@@ -213,6 +242,8 @@ def test_the_difference_of_two_simulations_is_explained(tmp_path: Path, capsys: 
     capsys.readouterr()
     assert main(["--diff", first, second]) == 0
     shown = capsys.readouterr().out
+    for letter, path in (("A", first), ("B", second)):
+        assert re.search(rf"^  {letter}  {re.escape(path)} +{re.escape(example)} on dsp_conv$", shown, re.M)
     assert re.search(r"DRAM_BYTES +64 +8\n", shown)
     assert re.search(r"latency, cycles +[\d,.]+ +[\d,.]+ +\+[\d,.]+ +\+[\d.]+ %", shown)
     assert "stalls that differ" in shown

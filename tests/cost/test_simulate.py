@@ -244,7 +244,13 @@ def test_statements_on_both_sides_of_a_block_run_one_after_the_other() -> None:
     assert data.operations == 2 * 64
     (cost,) = found.costs
     assert cost.loop is not None
-    assert cost.loop.names == ("load_I", "doubled", "load_K", "doubled", "store_O")
+    assert tuple(step.name for step in cost.loop.steps) == (
+        "load_I",
+        "doubled",
+        "load_K",
+        "doubled",
+        "store_O",
+    )
     assert [stage.deps for stage in cost.loop.stages] == [(), (0,), (), (1, 2), (3,)]
 
 

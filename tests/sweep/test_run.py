@@ -6,6 +6,7 @@ import contextlib
 import csv
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -248,8 +249,15 @@ def test_commands_from_run_to_verify(
     assert sweep(["run", path, "--out", out, "--jobs", "1"]) == 0
     assert "6 points" in capsys.readouterr().err
     assert sweep(["best", out, "--objective", "latency_us"]) == 0
-    printed = capsys.readouterr().out
+    printed, said = capsys.readouterr()
     assert printed == "--config dsp_conv --hw dsp_conv -D CLOCK_MHZ=500 -D NUM_CONV=1\n"
+    assert re.fullmatch(r"stripe-sweep: the point with the smallest latency_us, [\d.]+ µs\n", said)
+    assert sweep(["best", out, "--objective", "edp", "--largest"]) == 0
+    assert re.search(r"the largest edp, [\de.-]+ J s\n", capsys.readouterr().err)
+    assert sweep(["best", out, "--front"]) == 0
+    front = capsys.readouterr().out
+    assert front.startswith("Points that no other dominates: latency_us (smallest), ")
+    assert re.search(r" energy_pJ\b.*\n.* [\d.]+ [un]J\b", front)
     assert sweep(["export", out]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert len(rows) == 6

@@ -57,7 +57,7 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
     )  # fmt: skip
     before: str | None = _file(
         "--diff", metavar="FILE",
-        help="explain how the simulation in INPUT (.json, of --json) differs from that in FILE, and end",
+        help="explain how the simulation in INPUT (B; .json, of --json) differs from that in FILE (A), and end",
     )  # fmt: skip
     schema: str | None = _simulating(
         "--schema", choices=SCHEMAS, help="print the JSON Schema of --json and end"

@@ -65,13 +65,12 @@ def perform(job: Job, spec: SimSpec) -> int:
 
 
 def _numbers(report: SimulationJson | CountsJson) -> BaseModel:
-    """The report without descriptions of the machine, its area, and the units that did nothing."""
+    """The report without descriptions of the machine, its area, and the units and memories that did nothing."""
     if isinstance(report, CountsJson):
         return report.model_copy(update={"machine": None, "unverified": ()})
     used = tuple(unit for unit in report.units if unit.busy_cycles)
-    return report.model_copy(
-        update={"machine": "", "parameters": {}, "unverified": (), "units": used, "area_mm2": None}
-    )
+    bare: dict[str, object] = {"machine": "", "parameters": {}, "unverified": (), "area_mm2": None}
+    return report.model_copy(update={**bare, "units": used, "idle_memories": {}})
 
 
 def _counted(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> CountsJson:

@@ -16,9 +16,8 @@ from stripe.exit_status import OK
 
 def perform(_job: Job, spec: SimSpec) -> int:
     """Compares; gives the exit status."""
-    first, second = (
-        validate(SimulationJson, read_json(Path(path))) for path in (spec.before or "", spec.input or "")
-    )
+    files = spec.before or "", spec.input or ""
+    first, second = (validate(SimulationJson, read_json(Path(path))) for path in files)
     same = first.model_dump(exclude={"input"}) == second.model_dump(exclude={"input"})
-    write_tables(difference_tables(first, second), ("the simulations are equal",) if same else ())
+    write_tables(difference_tables(first, second, files), ("the simulations are equal",) if same else ())
     return OK

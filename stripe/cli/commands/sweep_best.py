@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from stripe.cli.arguments.sweep import BestSpec
@@ -10,6 +11,7 @@ from stripe.cli.streams import write_stdout
 from stripe.cli.tables import write_tables
 from stripe.exit_status import OK
 from stripe.ir import StripeError
+from stripe.sweeps.metrics import metric_text
 from stripe.sweeps.report.tables import front_table
 from stripe.sweeps.results import best_point, pareto_front
 from stripe.sweeps.schema import ObjectiveSpec
@@ -33,5 +35,9 @@ def perform(_job: Job, spec: BestSpec) -> int:
     objective = facts.objectives[0]
     if spec.objective is not None:
         objective = ObjectiveSpec(metric=spec.objective, goal="max" if spec.largest else "min")
-    write_stdout(facts.options(best_point(results, objective)) + "\n")
+    found = best_point(results, objective)
+    aim = "smallest" if objective.goal == "min" else "largest"
+    reached = metric_text(objective.metric, found.metrics[objective.metric])
+    sys.stderr.write(f"stripe-sweep: the point with the {aim} {objective.metric}, {reached}\n")
+    write_stdout(facts.options(found) + "\n")
     return OK

@@ -12,8 +12,11 @@ _MOST_ROWS = 30
 _HEADERS = ("A", "B", "B - A", "")
 
 
-def difference_tables(a: SimulationJson, b: SimulationJson) -> list[Table]:
-    """Parameters, totals, statements, stalls and energies that differ; the largest differences first."""
+def difference_tables(a: SimulationJson, b: SimulationJson, files: tuple[str, str]) -> list[Table]:
+    """The two reports, from `files`; then parameters, totals, statements, stalls and energies that differ; the largest
+    differences first."""
+    reports = zip("AB", files, (a, b), strict=True)
+    sources = tuple((letter, file, f"{report.input} on {report.machine}") for letter, file, report in reports)
     totals = {
         "latency, cycles": (a.latency_cycles, b.latency_cycles),
         "latency, us": (a.latency_us, b.latency_us),
@@ -23,8 +26,9 @@ def difference_tables(a: SimulationJson, b: SimulationJson) -> list[Table]:
     rows = tuple((name, *_numbers(*pair)) for name, pair in totals.items())
     stalls = (summed(stall for s in report.statements for stall in s.stalls.items()) for report in (a, b))
     return [
+        Table("", ("", "report", "of"), sources, left=3),
         _parameters(a, b),
-        Table(f"A: {a.input} on {a.machine}; B: {b.input} on {b.machine}", ("", *_HEADERS), rows),
+        Table("totals", ("", *_HEADERS), rows),
         _statements(a, b),
         _changed("stalls that differ, cycles", *stalls),
         _changed("energy that differs, pJ", a.energy, b.energy),

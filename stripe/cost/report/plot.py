@@ -2,139 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import groupby, islice
 from math import log10
 
 from stripe.cost.report.schema import SimulationJson, StatementJson
-from stripe.cost.report.svg import (
-    GRID,
-    INK,
-    MUTED,
-    PALETTE,
-    PAPER,
-    Canvas,
-    Labels,
-    decades,
-    fitting,
-    short,
-    ticks,
-)
+from stripe.cost.report.svg import GRID, INK, MUTED, PALETTE, Canvas, Labels, decades, fitting, short
 from stripe.cost.report.tables import energy
+from stripe.cost.report.timeline import Timeline, bounds, kernel_colors
 
 _WIDTH = 1100.0
-_LEFT, _RIGHT = 96.0, 24.0
-_ROW = 26.0
-_TRANSFER = "#8593a3"
-_INSIDE = "#d7dee6"
-_THIN = 2.5
+_MARGIN = 24.0
 
 
 def picture(report: SimulationJson) -> str:
     """The SVG file."""
-    rows = _rows(report)
-    timeline = 96.0 + _ROW * len(rows)
-    lower = 380.0
-    canvas = Canvas(_WIDTH, timeline + lower)
+    timeline, top = Timeline(report), 76.0
+    lower, height = top + timeline.height + 20.0, 340.0
+    canvas = Canvas(_WIDTH, lower + height + 24.0)
     micro = report.latency_us
     latency = f"{micro / 1e3:.4g} ms" if micro >= 1e3 else f"{micro:.4g} µs"
     name = report.input.replace("\\", "/").rsplit("/", 1)[-1]
-    canvas.text(24, 30, f"{name} on {report.machine}", size=17, bold=True)
+    canvas.text(_MARGIN, 30, f"{name} on {report.machine}", size=17, bold=True)
+    canvas.text(_MARGIN, 50, bounds(report), size=12)
     cycles = f"{short(report.latency_cycles)} cycles at {report.clock_mhz:g} MHz"
     facts = f"{latency}, {cycles}, {energy(report.energy_pJ, micro='µ')}"
-    canvas.text(_WIDTH - 24, 30, facts, size=12, anchor="end", color=MUTED)
-    _timeline(canvas, report, rows, 52.0)
-    _roofline(canvas, report, 24.0, timeline + 16.0, 590.0, lower - 40.0)
-    _energies(canvas, report, 660.0, timeline + 16.0, _WIDTH - 684.0, lower - 40.0)
+    canvas.text(_WIDTH - _MARGIN, 30, facts, size=12, anchor="end", color=MUTED)
+    timeline.draw(canvas, _MARGIN, top, _WIDTH - 2 * _MARGIN)
+    _roofline(canvas, report, _MARGIN, lower, 590.0, height)
+    _energies(canvas, report, 660.0, lower, _WIDTH - 684.0, height)
     return canvas.document()
-
-
-def _rows(report: SimulationJson) -> list[str]:
-    """The units with work, in the machine's order; beyond twelve of a kind only the first."""
-    used = {unit for statement in report.statements for unit in statement.units}
-    used |= {piece.unit for statement in report.statements for piece in statement.slices}
-    known = (unit.unit for unit in report.units if unit.unit in used)
-    kinds = groupby(known, key=lambda unit: unit.split("[")[0])
-    return [unit for _, units in kinds for unit in islice(units, 12)]
-
-
-def _colors(report: SimulationJson) -> dict[int, str]:
-    kernels = [statement.number for statement in report.statements if statement.kind == "kernel"]
-    return {number: PALETTE[position % len(PALETTE)] for position, number in enumerate(kernels)}
-
-
-def _timeline(canvas: Canvas, report: SimulationJson, rows: list[str], top: float) -> None:
-    width = _WIDTH - _LEFT - _RIGHT
-    total = report.latency_cycles or 1.0
-    bottom = top + _ROW * len(rows)
-    micro = report.latency_us or 1.0
-    scale, unit = (1e3, "ms") if micro >= 1e4 else (1.0, "µs")
-    for tick in ticks(0.0, micro / scale, 8):
-        x = _LEFT + width * tick * scale / micro
-        canvas.line(x, top, x, bottom, GRID)
-        canvas.text(x, bottom + 16, f"{tick:g}", size=10, anchor="middle", color=MUTED)
-    canvas.text(_LEFT + width, bottom + 30, f"time, {unit}", size=10, anchor="end", color=MUTED)
-    colors = _colors(report)
-    for row, name in enumerate(rows):
-        y = top + _ROW * row
-        canvas.text(_LEFT - 8, y + _ROW / 2 + 4, name, size=11, anchor="end")
-        canvas.line(_LEFT, y + _ROW, _LEFT + width, y + _ROW, GRID)
-    places = {name: top + _ROW * row for row, name in enumerate(rows)}
-    for statement in report.statements:
-        for unit_name in statement.units:
-            if unit_name not in places:
-                continue
-            y = places[unit_name]
-            x = _LEFT + width * statement.start_cycle / total
-            wide = max(0.6, width * statement.cycles / total)
-            name = f"{statement.number}: {statement.name}"
-            title = f"{name}, {short(statement.cycles)} cycles, bound by {statement.bound}"
-            fill = _INSIDE if statement.slices else colors.get(statement.number, _TRANSFER)
-            canvas.rect(x, y + 3, wide, _ROW - 6, fill, title=title, stroke=PAPER)
-            label = fitting(statement.name, wide - 6)
-            if label and not statement.slices:
-                canvas.text(x + 4, y + _ROW / 2 + 3.5, label, size=10, color=PAPER)
-        for unit_name in dict.fromkeys(piece.unit for piece in statement.slices):
-            if unit_name in places:
-                fill = colors.get(statement.number, _TRANSFER)
-                _slices(canvas, statement, unit_name, places[unit_name], fill, width / total)
-
-
-@dataclass(frozen=True)
-class _Bar:
-    """Steps of tiles drawn as one bar: its ends, and the pixels of it in which the unit is busy."""
-
-    start: float
-    end: float
-    busy: float
-    name: str
-    steps: int
-
-
-def _slices(canvas: Canvas, statement: StatementJson, unit: str, y: float, fill: str, scale: float) -> None:
-    """The steps of tiles on one unit. Neighbours that would be too thin to tell apart become one bar, the paler the
-    less the unit is busy in it."""
-    bars: list[_Bar] = []
-    for piece in sorted((p for p in statement.slices if p.unit == unit), key=lambda p: p.start_cycle):
-        start, end = _LEFT + piece.start_cycle * scale, _LEFT + piece.end_cycle * scale
-        if bars and end - start < _THIN and start - bars[-1].end < 2 * _THIN:
-            last = bars.pop()
-            bars.append(_Bar(last.start, end, last.busy + end - start, last.name, last.steps + 1))
-        else:
-            bars.append(_Bar(start, end, end - start, piece.name, 1))
-    moves = all(piece.kind == "transfer" for piece in statement.slices if piece.unit == unit)
-    color = _TRANSFER if moves else fill
-    for bar in bars:
-        wide = max(0.5, bar.end - bar.start)
-        share = min(1.0, bar.busy / wide)
-        steps = bar.name if bar.steps == 1 else f"{bar.steps} steps of tiles, {unit} {100 * share:.3g} % busy"
-        canvas.rect(
-            bar.start, y + 3, wide, _ROW - 6, color, title=f"{statement.name}: {steps}",
-            stroke=PAPER if wide > _THIN else "none", opacity=max(0.15, share) if bar.steps > 1 else 1.0,
-        )  # fmt: skip
-        label = fitting(bar.name if bar.steps == 1 else statement.name, wide - 4, 9)
-        if label:
-            canvas.text(bar.start + 3, y + _ROW / 2 + 3, label, size=9, color=PAPER if share > 0.5 else INK)
 
 
 class _LogAxis:
@@ -183,7 +78,7 @@ def _roofline(
         labels.place(
             text, 10, [(x, below, "end") for x in (x1 - 4, x1 - 124, x1 - 244) for below in (y - 5, y + 13)]
         )
-    _points(labels, kernels, xs, ys, giga, _colors(report))
+    _points(labels, kernels, xs, ys, giga, kernel_colors(report))
 
 
 def _axes(canvas: Canvas, xs: _LogAxis, ys: _LogAxis) -> None:

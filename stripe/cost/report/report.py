@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from stripe.config.model import Changed
 from stripe.cost.counts.loops import Halo
 from stripe.cost.counts.operations import Operations
 from stripe.cost.counts.traffic import KernelCounts, rows_in_order
@@ -19,7 +20,7 @@ from stripe.cost.report.schema import (
 )
 from stripe.cost.report.statements import statement_reports
 from stripe.cost.report.table import summed
-from stripe.cost.report.units import bus_reports, memory_reports, unit_reports
+from stripe.cost.report.units import bus_reports, idle_memories, memory_reports, unit_reports
 from stripe.cost.time.simulate import Simulation
 from stripe.hw.schema import HardwareModel
 
@@ -33,7 +34,7 @@ def counts_json(
         halo=halo,
         machine=model.name if model else None,
         kernels=tuple(_kernel_counts(kernel) for kernel in counts),
-        unverified=_unverified(model) if model else (),
+        unverified=unverified_sources(model) if model else (),
     )
 
 
@@ -82,9 +83,10 @@ def simulation_json(found: Simulation, source: str, *, slices: bool = True) -> S
         statements=statement_reports(found, slices=slices),
         units=unit_reports(found),
         buses=bus_reports(found),
-        memories=memory_reports(found),
+        memories=(memories := memory_reports(found)),
+        idle_memories=idle_memories(memories, model),
         notes=tuple(_notes(found)),
-        unverified=_unverified(model),
+        unverified=unverified_sources(model),
     )
 
 
@@ -112,8 +114,12 @@ def _notes(found: Simulation) -> Iterator[str]:
         yield f"{note} ({', '.join(names[:3])}{more})"
 
 
-def _unverified(model: HardwareModel) -> tuple[SourceJson, ...]:
+def unverified_sources(model: HardwareModel) -> tuple[SourceJson, ...]:
+    """The unverified numbers of a model as data."""
     return tuple(
-        SourceJson(path=entry.path, value=entry.value, unit=entry.unit, note=entry.note, source=entry.source)
+        SourceJson(
+            path=entry.path, value=entry.value, unit=entry.unit, note=entry.note, source=entry.source,
+            stated=entry.stated if isinstance(entry, Changed) else None,
+        )
         for entry in model.unverified()
-    )
+    )  # fmt: skip

@@ -12,18 +12,21 @@ from stripe.ir.frozen import frozen
 
 
 class SourceJson(BaseModel):
-    """A number of the hardware model without a source."""
+    """A number of the hardware model without a source, or another one than its source has."""
 
     path: str = Field(description="its place in the rendered model, or `parameters.NAME`")
     value: Scalar | None = Field(default=None, description="the number, where the entry tells it")
     unit: str = ""
     note: str = ""
     source: str = Field(description="'unverified', or empty where the model has no entry for the number")
+    stated: Scalar | None = Field(
+        default=None, description="the number that its source has, where the model has another one"
+    )
 
 
 @frozen  # no pydantic model: a report has tens of thousands
 class SliceJson:
-    """One step of one tile of a kernel that loops over transfers."""
+    """One step of one tile of a kernel that loops over transfers; `step` is its place in the `steps` of the kernel."""
 
     unit: str
     name: str
@@ -31,6 +34,18 @@ class SliceJson:
     kind: Literal["kernel", "transfer"]
     start_cycle: float
     end_cycle: float
+    step: int = 0
+
+
+class StepJson(BaseModel):
+    """A step of the tiles of a kernel that loops over transfers."""
+
+    name: str
+    kind: Literal["kernel", "transfer"]
+    cycles: float = Field(description="of all tiles together")
+    busy: dict[str, float] = Field(
+        description="of which it keeps each unit, and needs each bus, transfer unit and memory port"
+    )
 
 
 class StatementJson(BaseModel):
@@ -73,7 +88,14 @@ class StatementJson(BaseModel):
     roof_ops_per_cycle: float = Field(description="what compute and main memory's buses allow: the roofline")
     bound: str = Field(description="'compute', or the bus, transfer unit or memory port that takes longest")
     stalls: dict[str, float] = Field(description="cycles by cause, of those that it took but did not compute")
+    busy: dict[str, float] = Field(
+        default={},
+        description="cycles for which it keeps each unit, and needs each bus, transfer unit and memory port",
+    )
     energy_pJ: float
+    steps: tuple[StepJson, ...] = Field(
+        default=(), description="the steps of each tile; empty where `slices` is"
+    )
     slices: tuple[SliceJson, ...] = Field(
         description="what happens inside; empty for what has no tiles, or too many"
     )
@@ -135,9 +157,13 @@ class SimulationJson(BaseModel):
     units: tuple[UnitJson, ...]
     buses: tuple[BusJson, ...]
     memories: tuple[MemoryJson, ...]
+    idle_memories: dict[str, int] = Field(
+        default={},
+        description="by name, the memories that hold nothing, and that nothing is read from or written to",
+    )
     notes: tuple[str, ...]
     unverified: tuple[SourceJson, ...] = Field(
-        description="numbers of the model whose source is 'unverified' or missing"
+        description="numbers of the model whose source is 'unverified' or missing, or has another number"
     )
 
 

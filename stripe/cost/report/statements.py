@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from stripe.cost.report.schema import SliceJson, StatementJson
+from stripe.cost.report.schema import SliceJson, StatementJson, StepJson
 from stripe.cost.report.table import summed
+from stripe.cost.report.units import busy_cycles
 from stripe.cost.time.contention import Run
 from stripe.cost.time.pieces import reads_and_writes
 from stripe.cost.time.simulate import Simulation
 from stripe.cost.time.statement import StatementCost
 from stripe.hw.graph import parse_unit
+from stripe.hw.schema import HardwareModel
 from stripe.ir import Block
 
 
@@ -101,21 +103,54 @@ def _statement(position: int, owned: tuple[int, ...], found: Simulation, *, slic
         if cost.work.cycles / cost.units.share >= needed or resource is None
         else str(resource),
         stalls={**cost.stalls, **{f"shares {name}": lost for name, lost in run.slowed.items()}},
+        busy=_busy(cost, run, model),
         energy_pJ=sum(cost.energy.values()),
+        steps=_steps(cost, run, model) if slices and cost.slices else (),
         slices=_slices(cost, run) if slices else (),
     )
+
+
+def _busy(cost: StatementCost, run: Run, model: HardwareModel) -> dict[str, float]:
+    """Cycles by resource: the whole time for the units that the statement occupies, or one channel of theirs."""
+    channels = {unit: tx.channels for unit in run.units if (tx := model.tx_units.get(parse_unit(unit)[0]))}
+    whole = {unit: (run.end - run.start) / channels.get(unit, 1) for unit in run.units}
+    return {**busy_cycles(cost.demand, cost.flows, model), **cost.inside.compute, **whole}
+
+
+def _taken(cost: StatementCost, run: Run) -> dict[str, str]:
+    """The units that a statement took, by those that stand for them in its cost, which leaves their numbers open."""
+    return dict(zip(cost.units.units, run.units, strict=False)) if cost.units.numbers is None else {}
+
+
+def _steps(cost: StatementCost, run: Run, model: HardwareModel) -> tuple[StepJson, ...]:
+    """The steps of the tiles of a kernel."""
+    if cost.loop is None:
+        return ()
+    taken = _taken(cost, run)
+    found: list[StepJson] = []
+    for stage, step in zip(cost.loop.stages, cost.loop.steps, strict=True):
+        busy = busy_cycles(step.needs, step.flows, model)
+        found.append(
+            StepJson(
+                name=step.name,
+                kind="transfer" if step.transfer else "kernel",
+                cycles=sum(stage.each) if stage.each else stage.cycles * cost.loop.tiles,
+                busy={taken.get(name, name): cycles for name, cycles in busy.items()},
+            )
+        )
+    return tuple(found)
 
 
 def _slices(cost: StatementCost, run: Run) -> tuple[SliceJson, ...]:
     """The inner steps in the time of the simulation; where the kernel was slowed down, so are they."""
     stretch = (run.end - run.start) / max((s.end for s in cost.slices), default=1.0)
-    begin = run.start
+    begin, taken = run.start, _taken(cost, run)
     return tuple(
         [
             SliceJson(
-                unit, name, tile, "transfer" if transfer else "kernel",
-                begin + start * stretch, begin + end * stretch,
+                taken.get(unit, unit), name, tile, "transfer" if transfer else "kernel",
+                begin + start * stretch, begin + end * stretch, step,
             )
-            for unit, name, tile, transfer, start, end in cost.slices
+            for step, unit, name, tile, transfer, start, end in cost.slices
         ]
     )  # fmt: skip

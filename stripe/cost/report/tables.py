@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from stripe.config.model import Scalar
 from stripe.cost.report.schema import CountsJson, KernelCountsJson, SimulationJson, SourceJson
 from stripe.cost.report.table import Table
 
@@ -95,7 +96,9 @@ def _memories(report: SimulationJson) -> Table:
         for m in report.memories[:_MOST_UNITS]
     ]  # fmt: skip
     hidden = len(report.memories) - len(rows)
-    title = "memories, bytes" + (f" ({hidden} more are in --json)" if hidden else "")
+    idle = ", ".join(f"{count} of {name}" for name, count in report.idle_memories.items())
+    title = "memories, bytes" + (f" ({idle} hold nothing)" if idle else "")
+    title += f" ({hidden} more are in --json)" if hidden else ""
     return Table(title, ("memory", "read", "written", "peak", "placed", "size"), tuple(rows))
 
 
@@ -135,13 +138,31 @@ def _array(memory: str, elements: int) -> str:
 
 
 def unverified_notes(sources: Sequence[SourceJson]) -> list[str]:
-    """One line that names the numbers without a source."""
-    said = [s for s in sources if s.source]
+    """One line that names the unverified numbers."""
+    names = unverified_names(sources)
+    return [f"unverified numbers in the hardware model: {', '.join(names)}"] if names else []
+
+
+def unverified_names(sources: Sequence[SourceJson]) -> list[str]:
+    """The unverified numbers as text, first those that contradict their sources; of those without entry the units."""
     parts = [s.path.split(".")[:2] for s in sources if not s.source]
     missing = Counter(".".join(part for part in place if not part.isdigit()) for place in parts)
-    names = [s.path if s.value is None else f"{s.path} = {s.value}" for s in said]
-    names += [f"{place} ({count} without a source)" for place, count in missing.items()]
-    return [f"unverified numbers in the hardware model: {', '.join(names)}"] if names else []
+    names = [
+        f"{s.path} is {_plain(s.value)}, its source says {_plain(s.stated)}"
+        for s in sources
+        if s.stated is not None
+    ]
+    names += [
+        s.path if s.value is None else f"{s.path} = {_plain(s.value)}"
+        for s in sources
+        if s.source and s.stated is None
+    ]
+    return names + [f"{place} ({count} without a source)" for place, count in missing.items()]
+
+
+def _plain(value: Scalar | None) -> str:
+    """A value of a model, whole floats without a point."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def _largest(stalls: Mapping[str, float], count: int) -> str:

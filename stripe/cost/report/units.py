@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from stripe.cost.report.schema import BusJson, MemoryJson, UnitJson
 from stripe.cost.time.simulate import Simulation
-from stripe.cost.time.statement import Resource, StatementCost
+from stripe.cost.time.statement import Flow, Resource
+from stripe.hw.graph import parse_unit
+from stripe.hw.schema import HardwareModel
 
 
 def unit_reports(found: Simulation) -> tuple[UnitJson, ...]:
@@ -49,7 +51,8 @@ def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> Unit
     # work inside statements that do not occupy the unit
     occupied = busy
     if kind == "transfer":
-        useful = _moved(unit, costs)
+        flows = [flow for cost in costs for flow in cost.flows]
+        useful = max(sum(cost.demand.get(Resource.unit(unit), 0.0) for cost in costs), passing(unit, flows))
         busy = max(busy, useful)
     else:
         useful += sum(cost.inside.useful.get(unit, 0.0) for cost in costs)
@@ -66,17 +69,27 @@ def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> Unit
     )
 
 
-def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
-    """Cycles for which a transfer unit is needed: by transfers one after the other, and by its busiest bus, since
-    streams to and from other units pass through it in both directions at once."""
+def passing(unit: str, flows: Iterable[Flow]) -> float:
+    """Cycles for which flows pass through a transfer unit: those of its busiest bus, since they pass in both directions
+    at once."""
     through: dict[int, float] = defaultdict(float)
-    for cost in costs:
-        for flow in cost.flows:
-            if unit in flow.route.units:
-                for hop in flow.route.hops:
-                    if unit in (hop.source, hop.sink):
-                        through[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
-    return max(sum(cost.demand.get(Resource.unit(unit), 0.0) for cost in costs), *through.values(), 0.0)
+    for flow in flows:
+        if unit in flow.route.units:
+            for hop in flow.route.hops:
+                if unit in (hop.source, hop.sink):
+                    through[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
+    return max(through.values(), default=0.0)
+
+
+def busy_cycles(
+    needs: Mapping[Resource, float], flows: Sequence[Flow], model: HardwareModel
+) -> dict[str, float]:
+    """The cycles for which each resource is needed, and each transfer unit that flows pass through."""
+    busy = {str(resource): cycles for resource, cycles in needs.items()}
+    for unit in dict.fromkeys(unit for flow in flows for unit in flow.route.units):
+        if parse_unit(unit)[0] in model.tx_units:
+            busy[unit] = max(busy.get(unit, 0.0), passing(unit, flows))
+    return busy
 
 
 def bus_reports(found: Simulation) -> tuple[BusJson, ...]:
@@ -122,3 +135,10 @@ def memory_reports(found: Simulation) -> tuple[MemoryJson, ...]:
         for unit in found.machine.graph.instances(name)
         if unit in found.held or read[unit] or written[unit]
     )
+
+
+def idle_memories(used: Iterable[MemoryJson], model: HardwareModel) -> dict[str, int]:
+    """By name, the number of memories that are not among those `used`."""
+    counts = Counter(parse_unit(memory.memory)[0] for memory in used)
+    idle = ((name, memory.count - counts[name]) for name, memory in model.mem_units.items())
+    return {name: count for name, count in idle if count}

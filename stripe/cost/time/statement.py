@@ -54,8 +54,9 @@ MOST_SLICES = 4096
 
 
 class TileSlice(NamedTuple):
-    """A stage of a tile inside a kernel: on which unit, and when, in cycles from the kernel's start."""
+    """A stage of a tile inside a kernel: its number, on which unit, and when, in cycles from the kernel's start."""
 
+    stage: int
     unit: str
     name: str
     tile: int
@@ -65,12 +66,22 @@ class TileSlice(NamedTuple):
 
 
 @dataclass(frozen=True)
+class TileStep:
+    """A step of the tiles of a loop. `needs` are the cycles, in all tiles, for which it keeps its units and needs each
+    other resource."""
+
+    name: str
+    transfer: bool
+    flows: tuple[Flow, ...]
+    needs: Mapping[Resource, float]
+
+
+@dataclass(frozen=True)
 class TileLoop:
-    """A loop over tiles: its stages with names and transfers among them, its tiles, and the tiles in flight."""
+    """A loop over tiles: its stages with the step behind each, its tiles, and the tiles in flight."""
 
     stages: tuple[PipelineStage, ...]
-    names: tuple[str, ...]
-    transfers: tuple[bool, ...]
+    steps: tuple[TileStep, ...]
     tiles: int
     depth: int
 
@@ -81,7 +92,9 @@ class TileLoop:
         units = [str(stage.resource) for stage in self.stages]
         return tuple(
             [
-                TileSlice(units[stage], self.names[stage], tile, self.transfers[stage], start, end)
+                TileSlice(
+                    stage, units[stage], self.steps[stage].name, tile, self.steps[stage].transfer, start, end
+                )
                 for tile, stage, start, end in pipeline_slices(self.stages, self.tiles, self.depth)
             ]
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stripe.cost.time.rates import Effort
 from stripe.cost.time.statement import Flow, Resource, TileLoop, UnitSet, WorkByUnit
@@ -22,6 +23,28 @@ class Tally:
     parts: list[ComputePart] = field(default_factory=list["ComputePart"])
     peak: float = 0.0
     loop: TileLoop | None = None
+
+    def mark(self) -> TallyMark:
+        """The totals of this moment, for `since`."""
+        return TallyMark(len(self.flows), len(self.parts), dict(self.demand))
+
+    def since(self, mark: TallyMark) -> tuple[tuple[Flow, ...], dict[Resource, float]]:
+        """The flows that came since, and the cycles for which units are kept and other resources are needed."""
+        kept: defaultdict[Resource, float] = defaultdict(float)
+        for part in self.parts[mark.parts :]:
+            for unit in part.units.units:
+                kept[Resource.unit(unit)] += part.busy * part.units.share
+        grown = {resource: need - mark.demand.get(resource, 0.0) for resource, need in self.demand.items()}
+        needs = {resource: need for resource, need in grown.items() if need}
+        return tuple(self.flows[mark.flows :]), {**needs, **kept}
+
+
+class TallyMark(NamedTuple):
+    """The number of flows and parts, and the demand, at one moment of a tally."""
+
+    flows: int
+    parts: int
+    demand: Mapping[Resource, float]
 
 
 @dataclass(frozen=True)

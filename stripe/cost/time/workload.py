@@ -23,7 +23,16 @@ from stripe.cost.time.pieces import (
 )
 from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles
 from stripe.cost.time.rates import Effort, effort, missing_rates, unnamed_rates
-from stripe.cost.time.statement import Flow, Resource, StatementCost, TileLoop, UnitSet, Work, WorkByUnit
+from stripe.cost.time.statement import (
+    Flow,
+    Resource,
+    StatementCost,
+    TileLoop,
+    TileStep,
+    UnitSet,
+    Work,
+    WorkByUnit,
+)
 from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_units, main_parts, work_by_unit
 from stripe.cost.time.turns import memory_waits
 from stripe.cost.time.uneven import tile_cycles
@@ -147,14 +156,16 @@ class CostModel:
         if isinstance(piece, Compute):
             return self._compute(piece, tally)
         stages: list[PipelineStage] = []
+        steps: list[TileStep] = []
         resources: list[Resource] = []
         depth = 1
         moves = 0
         mean = False
         for inner, deps in zip(piece.pieces, piece.deps, strict=True):
+            before = tally.mark()
             busy = self._run(inner, tally)
-            resource = busy.resource
-            resources.append(resource)
+            steps.append(TileStep(inner.name, isinstance(inner, Move), *tally.since(before)))
+            resources.append(resource := busy.resource)
             name = resource.name
             if name in self.machine.model.tx_units:
                 moves += 1
@@ -178,9 +189,7 @@ class CostModel:
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
         if piece.runs == 1:
-            names = tuple(inner.name for inner in piece.pieces)
-            transfers = tuple(isinstance(inner, Move) for inner in piece.pieces)
-            tally.loop = TileLoop(tuple(stages), names, transfers, trips, depth)
+            tally.loop = TileLoop(tuple(stages), tuple(steps), trips, depth)
         if not found.exact or mean:
             cause = "tiles of unequal size" if found.exact else "a rhythm that does not settle"
             tally.notes.append(f"{cause}: the pipeline runs with the mean")

@@ -9,7 +9,7 @@ from typing import Literal, cast
 from pydantic import JsonValue
 
 from stripe.config.model import Scalar
-from stripe.sweeps.metrics import UNITS
+from stripe.sweeps.metrics import titled
 from stripe.sweeps.results import PointResult, best, pareto_front
 from stripe.sweeps.space import DesignPoint
 from stripe.sweeps.store import SweepFacts
@@ -34,7 +34,7 @@ def page_data(
     explained: Callable[[DesignPoint, DesignPoint], list[list[str]]],
 ) -> dict[str, JsonValue]:
     """All that the page shows. `faster` has the axes along which a machine can only get faster; `rendered` the
-    model and the list of the best point, `options` its options; `unverified` the numbers of its model without a source;
+    model and the list of the best point, `options` its options; `unverified` the unverified numbers of its model;
     `explained` gives the decisions in which two points differ.
     """
     axes = {name: values for name, (_, values) in facts.axes.items()}
@@ -51,9 +51,8 @@ def page_data(
         "title": facts.title,
         "machine": facts.machine,
         "weights": dict(facts.weights),
-        "objectives": [
-            {"metric": o.metric, "goal": o.goal, "unit": UNITS.get(o.metric, "")} for o in facts.objectives
-        ],
+        "objectives": [{"metric": o.metric, "goal": o.goal} for o in facts.objectives],
+        "titles": {name: titled(name) for result in results for name in _shown(result, metrics)},
         "axes": {name: {"unit": unit, "values": list(values)} for name, (unit, values) in facts.axes.items()},
         "points": [_point(result, result.point in front, metrics, names) for result in results],
         "names": list(names),
@@ -77,18 +76,22 @@ def page_data(
 def _point(
     result: PointResult, front: bool, objectives: Sequence[str], names: dict[str, int]
 ) -> dict[str, JsonValue]:
-    shown = {
-        name: value
-        for name, value in result.metrics.items()
-        if name in objectives or "." not in name or name.startswith("energy.")
-    }
     choices: dict[str, Scalar] = {"passes": result.point.passes, **result.point.choices}
     return {
         "choices": cast("JsonValue", choices),
-        "metrics": cast("JsonValue", shown),
+        "metrics": cast("JsonValue", _shown(result, objectives)),
         "reason": result.reason,
         "front": front,
         "layers": {row.workload: _layers(row.layers, names) for row in result.rows},
+    }
+
+
+def _shown(result: PointResult, objectives: Sequence[str]) -> dict[str, float]:
+    """The metrics of a point that the page has."""
+    return {
+        name: value
+        for name, value in result.metrics.items()
+        if name in objectives or "." not in name or name.startswith("energy.")
     }
 
 

@@ -12,11 +12,10 @@
     const size = Math.abs(value);
     return size > 0 && (size < 1e-3 || size >= 1e9) ? value.toExponential(4) : value.toLocaleString("en", { maximumSignificantDigits: 5 });
   };
-  const unit = (metric) => (objectives.find((o) => o.metric === metric) || { unit: "" }).unit;
-  const titled = (metric) => unit(metric) ? `${metric}, ${unit(metric)}` : metric;
+  const titled = (metric) => data.titles[metric] || metric;
   const label = (n) => Object.entries(points[n].choices).map(([axis, value]) => `${axis}=${value}`).join(" ");
   const tip = (n) => Object.entries(points[n].choices).map(([axis, value]) => `${axis} ${value}`).join("<br>") + "<br>" +
-    objectives.map((o) => `<b>${o.metric} ${number(points[n].metrics[o.metric])}</b>`).join("<br>");
+    objectives.map((o) => `<b>${titled(o.metric)}: ${number(points[n].metrics[o.metric])}</b>`).join("<br>");
 
   function node(tag, text, parent) {
     const made = document.createElement(tag);
@@ -39,7 +38,7 @@
 
   function doubt(text) { const made = node("div", text, element("doubts")); made.className = "warn"; return made; }
   if (data.silent.length) doubt(`No effect on any metric: ${data.silent.join(", ")}.`);
-  if (data.unverified.length) doubt(`Numbers of the model without a source: ${data.unverified.join(", ")}.`);
+  if (data.unverified.length) doubt(`Unverified numbers of the model: ${data.unverified.join(", ")}.`);
   if (data.reversals.length) {
     const made = doubt("A machine that can only be faster takes longer. A click compares the two points.");
     data.reversals.forEach((found) => {
@@ -52,7 +51,7 @@
 
   const metrics = [...new Set(objectives.map((o) => o.metric).concat(feasible.length ? Object.keys(points[feasible[0]].metrics).sort() : []))];
   for (const [id, standard] of [["across", 0], ["up", 1]]) {
-    metrics.forEach((metric) => { node("option", metric, element(id)).value = metric; });
+    metrics.forEach((metric) => { node("option", titled(metric), element(id)).value = metric; });
     element(id).value = (objectives[standard] || objectives[0] || { metric: metrics[0] }).metric;
     element(id).onchange = drawFront;
   }

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from stripe.config.parameters import shown
 from stripe.cost.report.table import summed
 from stripe.sweeps.extras import extra
-from stripe.sweeps.metrics import UNITS
+from stripe.sweeps.metrics import titled
 from stripe.sweeps.results import PointResult, best, pareto_front
 from stripe.sweeps.store import SweepFacts
 from stripe.sweeps.trust import sensitivity
@@ -72,11 +72,6 @@ def _encoded(figure: Any, form: PictureFormat) -> bytes:
     return stream.getvalue()
 
 
-def _titled(metric: str) -> str:
-    unit = UNITS.get(metric, "")
-    return f"{metric}, {unit}" if unit else metric
-
-
 def _front(axes: Any, feasible: Sequence[PointResult], front: Sequence[PointResult], x: str, y: str) -> None:
     points = {result.point for result in front}
     dominated = [result for result in feasible if result.point not in points]
@@ -85,7 +80,7 @@ def _front(axes: Any, feasible: Sequence[PointResult], front: Sequence[PointResu
     ):  # fmt: skip
         values = ([result.metrics[metric] for result in chosen] for metric in (x, y))
         axes.scatter(*values, s=size, color=color, label=name)
-    axes.set(xlabel=_titled(x), ylabel=_titled(y))
+    axes.set(xlabel=titled(x), ylabel=titled(y))
     axes.legend()
 
 

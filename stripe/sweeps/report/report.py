@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
+from stripe.cost.report.report import unverified_sources
+from stripe.cost.report.tables import unverified_names
 from stripe.ir import StripeError
 from stripe.sweeps.decisions import differing
 from stripe.sweeps.plan import SweepPlan
@@ -33,7 +35,7 @@ def report_html(facts: SweepFacts, results: Sequence[PointResult], plan: SweepPl
             reason = f"the sweep file has no pass list '{point.passes}' any more"
             raise StripeError(reason, hint="run the sweep again")
         model, listed = templates.rendered(point.choices, point.passes)
-        unverified = [entry.path for entry in model.unverified()]
+        unverified = unverified_names(unverified_sources(model))
         text = json.dumps(model.model_dump(mode="json", exclude_defaults=True, exclude={"sources"}), indent=1)
         rendered = {"model": text, "list": json.dumps(listed.data, indent=1)}
         options = facts.options(winner)

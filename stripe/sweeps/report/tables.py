@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stripe.cost.report.table import Table
+from stripe.cost.report.tables import energy
+from stripe.sweeps.metrics import titled, unit_of
 from stripe.sweeps.results import PointResult
 from stripe.sweeps.space import PASSES
 from stripe.sweeps.store import SweepFacts, plain
@@ -17,8 +19,12 @@ def front_table(front: Sequence[PointResult], facts: SweepFacts) -> Table:
     rows = tuple(
         (
             *(plain({PASSES: r.point.passes, **r.point.choices}.get(axis, "")) for axis in axes),
-            *(f"{r.metrics[metric]:.6g}" for metric in metrics),
+            *(
+                energy(r.metrics[metric]) if unit_of(metric) == "pJ" else f"{r.metrics[metric]:.6g}"
+                for metric in metrics
+            ),
         )
         for r in front
     )
-    return Table("Points that no other dominates", (*axes, *metrics), rows)
+    aims = ", ".join(f"{o.metric} ({'smallest' if o.goal == 'min' else 'largest'})" for o in facts.objectives)
+    return Table(f"Points that no other dominates: {aims}", (*axes, *map(titled, metrics)), rows)
