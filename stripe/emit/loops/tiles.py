@@ -15,6 +15,7 @@ from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.scope import Area, CodeScope
 from stripe.ir import (
     DTYPES,
+    INTRINSICS,
     Affine,
     Agg,
     Block,
@@ -31,8 +32,6 @@ from stripe.ir import (
 
 TILE_VECTORS = 32
 """Most vectors of results that a tile holds: the registers of the largest machines."""
-_VECTOR_OPS = frozenset(("add", "sub", "mul", "div", "min", "max", "relu", "zelu", "neg", "ident", "cast"))
-"""Intrinsics that languages have on vectors, division on floats alone."""
 SUM_COPIES = 8 * TILE_VECTORS
 """Most copies of the statements where a short sum is unrolled around a tile."""
 _LONGEST_DOT = 1 << 16
@@ -217,9 +216,10 @@ def _areas(block: Block, scope: CodeScope, var: str) -> list[Area] | None:
                 dtypes[into] = dtype
             case LoadIndex(into, affine) if var not in scope.affine(affine).names():
                 dtypes[into] = DTYPES["i32"]
-            case Intrinsic(into, op, inputs, target) if op in _VECTOR_OPS:
+            case Intrinsic(into, op, inputs, target):
                 dtypes[into] = result_dtype(op, [dtypes[name] for name in inputs], target)
-                if dtypes[into].is_integer and (op == "div" or dtypes[inputs[0]].is_float):
+                narrowed = dtypes[into].is_integer and dtypes[inputs[0]].is_float
+                if narrowed or not INTRINSICS[op].on_vectors(dtypes[into].kind):
                     return None
             case Load(into, ref) if ref in scope.areas and step(scope.areas[ref].origin, var) in (0, 1):
                 dtypes[into] = scope.areas[ref].pointer.dtype
