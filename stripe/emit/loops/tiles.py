@@ -29,6 +29,7 @@ from stripe.ir import (
     scalars_used,
     step,
 )
+from stripe.ir.tags import DOT_TILE
 
 TILE_VECTORS = 32
 """Most vectors of results that a tile holds: the registers of the largest machines."""
@@ -147,7 +148,7 @@ def lanes_of(lanes: object) -> int:
 
 def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
     """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it."""
-    if "dot_tile" in block.tags:
+    if DOT_TILE in block.tags:
         return _find_dots(block, scope, nest, parallel)
     lanes, loops = lanes_of(block.tags.get("vector")), nest.loops
     if lanes < 2 or not loops or not loops[-1].is_plain:
