@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 
-from stripe.cost.counts.copies import Copies, Transfer, as_transfer, own_accesses
 from stripe.cost.counts.energy import count_energy
 from stripe.cost.counts.loops import Halo, entering
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.cost.counts.traffic import ARRAY, HeldBuffer, KernelCounts, Traffic
+from stripe.cost.counts.transfers import Copies, Transfer, as_transfer, own_accesses
 from stripe.cost.time.machine import check_locations
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Agg, Block, Nest, Program, StripeError, walk

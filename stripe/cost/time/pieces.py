@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from typing_extensions import override
 
-from stripe.cost.counts.copies import Copies, Transfer, as_transfer, location_of, own_accesses
 from stripe.cost.counts.operations import Operations, point_operations, scalar_dtypes
+from stripe.cost.counts.transfers import Copies, Transfer, as_transfer, location_of, own_accesses
 from stripe.ir import (
     Affine,
     Agg,

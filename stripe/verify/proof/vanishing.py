@@ -38,8 +38,8 @@ class NonFiniteTerms:
         self._known: dict[Read | Path, NonFinite] = {}
 
     def of(self, leaf: Made) -> NonFinite:
-        """Those that some element is for all finite inputs. Those behind it come first: hundreds of layers need no deep
-        stack."""
+        """Infinities and NaN that some element is for all finite inputs. The leaves behind it come first: hundreds of
+        layers need no deep stack."""
         waiting, entered = [leaf], set[Read | Path]()
         while waiting:
             key = waiting[-1].key
