@@ -5,14 +5,16 @@ A float of m mantissa bits holds a value exactly while bound / step <= 2^m.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import frexp, inf, prod, trunc
+from itertools import product
+from math import frexp, inf, isnan, prod, trunc
 
 import numpy as np
 import numpy.typing as npt
 
-from stripe.ir import DType
+from stripe.ir import INTRINSICS, DType
+from stripe.ir.intrinsics import IntrinsicSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,10 @@ def grain_of_array(values: npt.NDArray[np.float64]) -> Grain:
 
 def apply(op: str, args: Sequence[Grain], dtype: DType, divisor: float | None) -> Grain:
     """The result of an intrinsic before it is put into `dtype`; `divisor` is the last operand where it is constant."""
-    if op in _EXACT:
-        low, high = _EXACT[op](args[0], args[-1])
-        return Grain(low, high, min(arg.step for arg in args))
-    if op in ("ceil", "floor", "round", "round_even"):
+    spec = INTRINSICS[op]
+    if spec.grain == "kept":
+        return Grain(*_ends(spec, args), min(arg.step for arg in args))
+    if spec.grain == "whole":
         return Grain(args[0].low - 1, args[0].high + 1, max(args[0].step, 1.0))
     if op == "mul":
         first, last = args
@@ -103,27 +105,21 @@ def apply(op: str, args: Sequence[Grain], dtype: DType, divisor: float | None) -
         ends = [first.low / divisor, first.high / divisor]
         exact = abs(frexp(divisor)[0]) == 0.5
         return Grain(min(ends), max(ends), first.step / abs(divisor) if exact else 0.0)
+    if op == "mod":
+        return Grain(min(args[0].low, 0.0), max(args[0].high, 0.0), min(arg.step for arg in args))
     if op == "cond":
         return args[1].joined(args[2])
-    if op.startswith("cmp_"):
+    if spec.result == "bool":
         return TRUTH
     return Grain(-inf, inf, 0.0 if dtype.is_float else 1.0)  # curves, and operations on bits
 
 
-_EXACT: Mapping[str, Callable[[Grain, Grain], tuple[float, float]]] = {
-    "ident": lambda a, _: (a.low, a.high),
-    "cast": lambda a, _: (a.low, a.high),
-    "neg": lambda a, _: (-a.high, -a.low),
-    "abs": lambda a, _: (max(a.low, -a.high, 0.0), a.bound),
-    "relu": lambda a, _: (max(a.low, 0.0), max(a.high, 0.0)),
-    "zelu": lambda a, _: (max(a.low, 0.0), max(a.high, 0.0)),
-    "add": lambda a, b: (a.low + b.low, a.high + b.high),
-    "sub": lambda a, b: (a.low - b.high, a.high - b.low),
-    "min": lambda a, b: (min(a.low, b.low), min(a.high, b.high)),
-    "max": lambda a, b: (max(a.low, b.low), max(a.high, b.high)),
-    "mod": lambda a, _: (min(a.low, 0.0), max(a.high, 0.0)),
-}
-"""Intrinsics that keep the step of their operands, and the ends of their results."""
+def _ends(spec: IntrinsicSpec, args: Sequence[Grain]) -> tuple[float, float]:
+    """The ends of the results of an intrinsic that is monotone in each operand on either side of 0."""
+    corners = product(*((arg.low, min(max(arg.low, 0.0), arg.high), arg.high) for arg in args))
+    values = [float(spec.fold(*corner)) for corner in corners]
+    # inf - inf
+    return (-inf, inf) if any(map(isnan, values)) else (min(values), max(values))
 
 
 def _product(first: float, second: float) -> float:

@@ -16,7 +16,7 @@ from stripe.exec import arith
 from stripe.ir import Agg, DType
 
 NonFinite: TypeAlias = frozenset[str]
-"""Which of "inf", "-inf" and "nan" some element is, for all finite inputs."""
+"""The subset of "inf", "-inf" and "nan" that elements are for all finite inputs."""
 NONE: NonFinite = frozenset()
 NAN: NonFinite = frozenset({"nan"})
 
@@ -25,7 +25,7 @@ _FINITE = (1, 2, -1)
 
 
 def nonfinite_in(values: arith.Array, dtype: DType) -> NonFinite:
-    """Those among the elements of an array."""
+    """The infinities and NaN among the elements of an array."""
     if not dtype.is_float:
         return NONE
     found = values[~np.isfinite(values)].astype(np.float64)
@@ -33,7 +33,7 @@ def nonfinite_in(values: arith.Array, dtype: DType) -> NonFinite:
 
 
 def nonfinite_after(op: str, given: Sequence[NonFinite], dtypes: Sequence[DType], result: DType) -> NonFinite:
-    """Those that an intrinsic gives, whatever its finite operands are. `given`: those of each operand."""
+    """The infinities and NaN that an intrinsic gives, whatever its finite operands are; `given` has each operand's."""
     if not result.is_float or not any(given):
         return NONE
     if op == "cond":
@@ -47,7 +47,7 @@ def nonfinite_after(op: str, given: Sequence[NonFinite], dtypes: Sequence[DType]
 
 
 def nonfinite_merged(agg: Agg, given: Iterable[NonFinite], dtype: DType) -> NonFinite:
-    """Those that a merge by `agg` gives, whatever its finite contributions are."""
+    """The infinities and NaN that a merge by `agg` gives, whatever its finite contributions are."""
     found = NONE.union(*given)
     if agg is Agg.ASSIGN:
         return found

@@ -19,6 +19,7 @@ from stripe.exec.arith import Array
 from stripe.exec.interp import interpret
 from stripe.exec.layout import constant_array
 from stripe.ir import (
+    INTRINSICS,
     Agg,
     Block,
     Constant,
@@ -34,16 +35,10 @@ from stripe.ir import (
     with_entry,
 )
 
-_MAGNITUDE = {
-    "add": "add", "sub": "add", "mul": "mul", "min": "max", "max": "max",
-    "neg": "ident", "abs": "ident", "relu": "ident", "zelu": "ident", "ident": "ident",
-}  # fmt: skip
-"""The operation on magnitudes that bounds an operation on values."""
 MOST_POINTS = 100_000_000
 """Index points of programs whose magnitudes are computed: a few seconds."""
 TELLING = 1 / 32
 """Bounds that are a larger share of the largest element tell nothing: magnitudes grow from layer to layer."""
-_ROUND = frozenset(("add", "sub", "mul"))
 
 
 def rounding_bounds(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
@@ -85,7 +80,7 @@ def telling(bounds: Mapping[str, Array] | None, expected: Mapping[str, Array]) -
 
 def _is_bounded(statement: Statement) -> bool:
     if isinstance(statement, Intrinsic):
-        return statement.op in _MAGNITUDE
+        return bool(INTRINSICS[statement.op].magnitude)
     return isinstance(statement, Load | Store | Constant)
 
 
@@ -93,7 +88,7 @@ def _roundings(program: Program) -> int:
     """The most roundings between an input and a result: a value passes each block with statements once."""
     count, shared = 0, shared_names(program.entry)
     for _, block in walk(program.entry):
-        operations = sum(isinstance(s, Intrinsic) and s.op in _ROUND for s in block.statements)
+        operations = sum(isinstance(s, Intrinsic) and INTRINSICS[s.op].rounds for s in block.statements)
         apart = separating(block, shared)
         stores = [s for s in block.statements if isinstance(s, Store)]
         merges = any(block.ref(s.ref).agg in (Agg.ADD, Agg.MUL) for s in stores)
@@ -110,7 +105,7 @@ def _on_magnitudes(block: Block) -> Block:
             case Block():
                 return _on_magnitudes(statement)
             case Intrinsic():
-                return replace(statement, op=_MAGNITUDE[statement.op])
+                return replace(statement, op=INTRINSICS[statement.op].magnitude)
             case Constant():
                 return replace(statement, value=abs(statement.value))
             case _:

@@ -46,13 +46,17 @@ Shape = tuple[int, Operands, Result]
 
 @dataclass(frozen=True, slots=True)
 class IntrinsicSpec:
-    """The row of an intrinsic. All but the reference evaluator of Tile derives from it.
+    """The row of an intrinsic. Types, C, folding, names, bounds on errors and the proof derive from it. Apart from it
+    stand numpy's meaning where numpy has no such function (`exec/arith.py`), the grains of `mul`, `div`, `mod` and
+    `cond` (`exec/grains.py`), and, so that a wrong row shows, the reference evaluator of Tile and the enumeration.
 
     `operands` are the kinds of dtype that it takes, `result` how its dtype follows. `c` is its expression in C, by kind
     where `c_on` says so: a bare operator is arithmetic (which wraps on integers), otherwise `{0}`, `{1}`, `{2}` are the
     operands, `{c}` the type, `{one}` a 1, `{negative}` minus the first operand, `{math[f]}` a function of the library
-    and `{helper[f]}` one of the emitter. `numpy` names the function where numpy has one with the same meaning, `fold`
-    computes on Python's numbers (ZeroDivisionError, ValueError or OverflowError where there is no finite result).
+    and `{helper[f]}` one of the emitter. `vector` and `vector_on` are the same on GNU vectors, needed where `c` is no
+    operator: `{vector}` is their type, `{vectors[i]}` and `{vectors[u]}` those of integers as wide. `numpy` names the
+    function where numpy has one with the same meaning, `fold` computes on Python's numbers (ZeroDivisionError,
+    ValueError or OverflowError where there is no finite result).
     """
 
     name: str
@@ -63,6 +67,8 @@ class IntrinsicSpec:
     numpy: str = ""
     c: str = ""
     c_on: Mapping[Kind, str] = field(default_factory=dict[Kind, str])
+    vector: str = ""
+    vector_on: Mapping[Kind, str] = field(default_factory=dict[Kind, str])
     symbol: str = ""
     """The operator of Tile."""
     aliases: tuple[str, ...] = ()
@@ -73,6 +79,11 @@ class IntrinsicSpec:
     """False where the last bit differs between libraries."""
     rounds: bool = True
     """False where every float type that holds the operands holds the result."""
+    magnitude: str = ""
+    """The intrinsic on magnitudes whose result bounds the error of this one; none where errors grow otherwise."""
+    grain: Literal["", "kept", "whole"] = ""
+    """"kept" where results are multiples of each power of two that divides the operands, and monotone in each operand
+    on either side of 0; "whole" where they are a whole number next to the operand."""
     steps: elementary.Terms | None = None
     """Where it is a sequence of operations on fp32, and on narrow floats through fp32: that function."""
     on_bool: str = ""
@@ -83,6 +94,21 @@ class IntrinsicSpec:
     def commutes_on(self, dtype: DType) -> bool:
         """Whether operands of `dtype` in any order give the same bits."""
         return self.commutes == "always" or (self.commutes == "on integers" and not dtype.is_float)
+
+    @property
+    def keeps_zero(self) -> bool:
+        """Whether the result of operands that are all 0 is a 0 of some sign, and no bool."""
+        if self.operands == "integer" or self.result == "bool" or not self.exact:
+            return False
+        try:
+            return self.fold(*[0.0] * self.arity) == 0
+        except (ZeroDivisionError, ValueError):
+            return False
+
+    def on_vectors(self, kind: Kind) -> str:
+        """Its expression in C on vectors, an operator or one with operands; empty where there is none."""
+        scalar = self.c_on.get(kind, self.c)
+        return self.vector_on.get(kind, self.vector) or ("" if "{" in scalar else scalar)
 
     def on(self, dtype: DType) -> str:
         """The intrinsic that does it on `dtype`: sums of bools are 'or', roundings of integers nothing."""
@@ -180,9 +206,25 @@ def _arithmetic() -> Iterator[IntrinsicSpec]:
     spec = IntrinsicSpec
     two: Shape = (2, "number", "same")
     one: Shape = (1, "number", "same")
-    yield spec("add", *two, operator.add, "add", "+", symbol="+", commutes="always", on_bool="bit_or")
-    yield spec("sub", *two, operator.sub, "subtract", "-", symbol="-", on_bool="bit_xor")
-    yield spec("mul", *two, operator.mul, "multiply", "*", symbol="*", commutes="always", on_bool="bit_and")
+    yield spec(
+        "add", *two, operator.add, "add", "+", symbol="+", commutes="always", on_bool="bit_or",
+        magnitude="add", grain="kept",
+    )  # fmt: skip
+    yield spec(
+        "sub",
+        *two,
+        operator.sub,
+        "subtract",
+        "-",
+        symbol="-",
+        on_bool="bit_xor",
+        magnitude="add",
+        grain="kept",
+    )
+    yield spec(
+        "mul", *two, operator.mul, "multiply", "*", symbol="*", commutes="always", on_bool="bit_and",
+        magnitude="mul",
+    )  # fmt: skip
     yield spec("div", *two, _quotient, "divide", "{helper[div]}({0}, {1})", {"float": "/"}, symbol="/")
     yield spec(
         "mod", *two, _remainder, "fmod", "{helper[mod]}({0}, {1})", {"float": "{math[fmod]}({0}, {1})"}
@@ -192,18 +234,38 @@ def _arithmetic() -> Iterator[IntrinsicSpec]:
         on_floats: dict[Kind, str] = {"float": f"{{0}} {sign} {{1}} || {{0}} != {{0}} ? {{0}} : {{1}}"}
         yield spec(
             name, *two, fold, f"{name}imum", f"{{0}} {sign} {{1}} ? {{0}} : {{1}}", on_floats,
-            commutes="on integers", on_bool=on_bool, rounds=False,
+            vector=_chosen_lanes(f"({{0}} {sign} {{1}})"),
+            vector_on={"float": _chosen_lanes(f"(({{0}} {sign} {{1}}) | ({{0}} != {{0}}))")},
+            commutes="on integers", on_bool=on_bool, rounds=False, magnitude="max", grain="kept",
         )  # fmt: skip
-    yield spec("neg", *one, _negative, "negative", "{negative}", {"float": "-{0}"}, symbol="-", rounds=False)
+    yield spec(
+        "neg", *one, _negative, "negative", "{negative}", {"float": "-{0}"}, "-{0}",
+        {"int": "({vector})(-({vectors[u]}){0})"}, symbol="-", rounds=False, magnitude="ident", grain="kept",
+    )  # fmt: skip
     c_on: dict[Kind, str] = {"uint": "{0}", "float": "{math[fabs]}({0})"}
-    yield spec("abs", *one, _absolute, "abs", "{0} < 0 ? {negative} : {0}", c_on, rounds=False)
+    yield spec(
+        "abs", *one, _absolute, "abs", "{0} < 0 ? {negative} : {0}", c_on,
+        rounds=False, magnitude="ident", grain="kept",
+    )  # fmt: skip
     for name in ("relu", "zelu"):
-        yield spec(name, *one, _rectified, "", "{0} < 0 ? 0 : {0}", {"uint": "{0}"}, rounds=False)
+        yield spec(
+            name, *one, _rectified, "", "{0} < 0 ? 0 : {0}", {"uint": "{0}"},
+            "({vector})(~({0} < ({vector}){{0}}) & ({vectors[i]}){0})",
+            rounds=False, magnitude="ident", grain="kept",
+        )  # fmt: skip
+
+
+def _chosen_lanes(mask: str) -> str:
+    """The lanes of the first operand under the mask, those of the second elsewhere."""
+    return f"({{vector}})(({mask} & ({{vectors[i]}}){{0}}) | (~{mask} & ({{vectors[i]}}){{1}}))"
 
 
 def _logic() -> Iterator[IntrinsicSpec]:
     spec = IntrinsicSpec
-    yield spec("ident", 1, "any", "same", _same, "asarray", "{0}", aliases=("assign",), rounds=False)
+    yield spec(
+        "ident", 1, "any", "same", _same, "asarray", "{0}", vector="{0}", aliases=("assign",), rounds=False,
+        magnitude="ident", grain="kept",
+    )  # fmt: skip
     for name, function, sign, alias, commutes in (
         ("cmp_eq", "equal", "==", "eq", True), ("cmp_ne", "not_equal", "!=", "neq", True),
         ("cmp_lt", "less", "<", "lt", False), ("cmp_le", "less_equal", "<=", "lte", False),
@@ -227,7 +289,7 @@ def _logic() -> Iterator[IntrinsicSpec]:
     c_on: dict[Kind, str] = {"bool": "!{0}"}
     yield spec("bit_not", 1, "integer", "same", int.__invert__, "invert", "({c})~{0}", c_on, symbol="~")
     yield spec("cond", 3, "any", "cond", _chosen, "where", "{0} ? {1} : {2}", rounds=False)
-    yield spec("cast", 1, "any", "cast", _same)
+    yield spec("cast", 1, "any", "cast", _same, vector="__builtin_convertvector({0}, {vector})", grain="kept")
 
 
 def _functions() -> Iterator[IntrinsicSpec]:
@@ -238,7 +300,9 @@ def _functions() -> Iterator[IntrinsicSpec]:
         ("round_even", "rint", _round_even),
     ):  # fmt: skip
         c = f"{{math[{function if name == 'round_even' else name}]}}({{0}})"
-        yield spec(name, *one, fold, function, c, on_bool="ident", on_integer="ident", rounds=False)
+        yield spec(
+            name, *one, fold, function, c, on_bool="ident", on_integer="ident", rounds=False, grain="whole"
+        )
     yield spec("sqrt", *one, math.sqrt, "sqrt", "{math[sqrt]}({0})")
     own: dict[str, elementary.Terms] = {
         "exp": elementary.exp, "log": elementary.log, "sin": elementary.sin, "cos": elementary.cos,

@@ -14,6 +14,9 @@ from stripe.ir.stage import STAGE_WORDS
 
 TagValue = bool | int | float | str
 
+DOT_TILE = "dot_tile"
+"""The tag of a block whose vectors run along its sum: a tile of sums of products of bytes, for C and for passes."""
+
 BLOCK_WORDS = ("main", *STAGE_WORDS, "pipeline_depth")
 REFINEMENT_WORDS = ("user", "const", "tmp", "placed", "buffers", "pitch")
 INDEX_WORDS = ("spatial",)

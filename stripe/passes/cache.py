@@ -25,6 +25,7 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.ir.frozen import replace
+from stripe.ir.tags import DOT_TILE
 from stripe.passes.base import (
     TILES,
     DependsOn,
@@ -198,7 +199,7 @@ def _vector_dim(block: Block, name: str, readers: Iterable[Block]) -> int | None
     """
     ref = block.ref(name)
     for reader in readers:
-        if "dot_tile" in reader.tags:  # its vectors run along the reduction
+        if DOT_TILE in reader.tags:
             continue
         views = [view for view in reader.refinements if view.source == name]
         for index in reversed(reader.iterated):

@@ -143,7 +143,7 @@ class ConstantFold(Pass):
                     case Special():
                         runs = "all" in self.reqs
                     case Block() as block:
-                        runs = block.tags.has_all(self.reqs) and _points(block) <= _MAX_POINTS
+                        runs = block.words.has_all(self.reqs) and _points(block) <= _MAX_POINTS
                     case _:
                         runs = False
                 if not (runs and flow.inputs <= constants | found and flow.outputs <= found):

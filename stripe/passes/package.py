@@ -44,7 +44,7 @@ class Package(Pass):
                 s
                 if not isinstance(s, Block)
                 else wrap(s, block)
-                if s.tags.has_all(self.reqs) and not s.is_main
+                if s.words.has_all(self.reqs) and not s.is_main
                 else visit(s)
                 for s in block.statements
             )

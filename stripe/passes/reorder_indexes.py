@@ -17,6 +17,7 @@ from stripe.ir import (
     walk,
 )
 from stripe.ir.frozen import replace
+from stripe.ir.tags import DOT_TILE
 from stripe.passes.base import BlockPass, DependsOn, PassContext, PassGroup, Reqs, matching
 
 
@@ -97,7 +98,7 @@ class ReorderIndexes(BlockPass):
             return ordered
         summed = [index for index in ordered if all(step(ref, index.name) == 0 for ref in block.outputs)]
         free = [index for index in ordered if index not in summed]
-        if "dot_tile" in block.tags:
+        if DOT_TILE in block.tags:
             return [*summed, *free]
         inputs = [ref for ref in views if not ref.dir.writes]
         for lane in reversed(free):

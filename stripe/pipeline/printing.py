@@ -10,10 +10,10 @@ from typing_extensions import override
 
 from stripe.ir import Program, print_program
 from stripe.passes.base import Remark, RemarkKind
-from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.predictions import Prediction, differences, predictions
+from stripe.pipeline.progress import ElapsedLine
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel

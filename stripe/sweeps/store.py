@@ -95,7 +95,7 @@ class ResultStore:
         return SweepFacts.model_validate(self._facts("true"))
 
     def identity(self) -> JsonValue:
-        """What the results depend on. Raises ConfigError where it is damaged."""
+        """The inputs that the results depend on. Raises ConfigError where it is damaged."""
         return self._facts("name = 'identity'").get("identity")
 
     def _facts(self, condition: str) -> dict[str, JsonValue]:

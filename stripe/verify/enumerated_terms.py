@@ -73,7 +73,7 @@ class TermTable:
             if self._finite:
                 value = self._value_at_zero(key, dtype)
                 self._nonfinite.append(self._nonfinite_of(key, dtype, value))
-                self._vanishes.append(self._is_vanishing(key))
+                self._vanishes.append(self._is_vanishing(key, value))
                 self._at_zero.append(arith.constant(0, dtype) if self._vanishes[-1] else value)
         return number
 
@@ -223,9 +223,10 @@ class TermTable:
             case _:
                 return NONE
 
-    def _is_vanishing(self, key: Key) -> bool:
-        """Whether a new term is a zero of some sign when no operand is infinite or NaN: a product, a cast or a
-        choice."""
+    def _is_vanishing(self, key: Key, value: arith.Array | None) -> bool:
+        """Whether a new term, of that value where what vanishes is 0, is a zero of some sign when no operand is
+        infinite or NaN. Which operations keep zeros is computed: the proof reads it from the rows of intrinsics, and a
+        wrong row shall show."""
         if key[0] != "operation":
             return key[0] == "number" and self._is_zero(len(self._keys) - 1)
         args = [int(arg) for arg in key[3:]]
@@ -235,10 +236,8 @@ class TermTable:
                 return any(parts) and not any(self._nonfinite[arg] for arg in args)
             case "cond":
                 return parts[1] and parts[2]
-            case "add" | "sub" | "min" | "max" | "cast" | "neg" | "abs" | "relu":
-                return all(parts)
             case _:
-                return False
+                return all(parts) and value is not None and value.item() == 0
 
     def show(self, term: int, depth: int = 4) -> str:
         """The text of a term, cut off below `depth`."""
@@ -259,6 +258,7 @@ class TermTable:
 
 
 _COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
+"""Not taken from the rows of intrinsics, from which the proof takes it."""
 
 
 def _applied(op: str, values: Sequence[arith.Array], dtypes: Sequence[DType], result: DType) -> arith.Array:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.cost.counts.copies import as_transfer
 from stripe.cost.counts.counts import count_program
 from stripe.cost.counts.loops import HALOS, Halo, entering, entering_by_sets
+from stripe.cost.counts.transfers import as_transfer
 from stripe.exec.interp import interpret
 from stripe.hw import load_hardware
 from stripe.ir import Nest as NestOf

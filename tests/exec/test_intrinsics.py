@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripe.exec.arith import constant
+from stripe.exec.arith import apply, constant
+from stripe.exec.grains import Grain
+from stripe.exec.grains import apply as grain_after
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, INTRINSICS, DType
 from stripe.tile.reference_ops import ELEMENTWISE
@@ -406,3 +408,29 @@ def test_literals_are_folded_as_tensors_are_computed(op: str) -> None:
         (expected,) = ELEMENTWISE[op](*(np.array([value]) for value in chosen))
         found = spec.fold(*chosen)
         assert (found, math.copysign(1.0, found)) == (expected, math.copysign(1.0, expected)), chosen
+
+
+@pytest.mark.parametrize("op", [op for op, spec in INTRINSICS.items() if spec.keeps_zero])
+def test_an_intrinsic_that_keeps_zeros(op: str) -> None:
+    if op == "cast":
+        assert run(op, "fp32", [[0.0, -0.0]], "i32", "i32") == [0, 0]
+        return
+    zeros = [constant(0, DTYPES["fp32"])] * INTRINSICS[op].arity
+    operands = [np.array([False, True]), *zeros[1:]] if op == "cond" else zeros
+    assert not np.any(apply(op, operands, DTYPES["fp32"]))
+
+
+@pytest.mark.parametrize("op", [op for op, spec in INTRINSICS.items() if spec.grain and op != "cast"])
+def test_results_are_of_the_grain_of_the_row(op: str) -> None:
+    """All results of operands on the grid of an interval lie in the interval of the results, on its grid."""
+    spec = INTRINSICS[op]
+    for low, high in product((-2.5, -1.0, 0.0, 0.5, 2.0), repeat=2):
+        grains = [Grain(low, high, 0.5), Grain(-high, 1.5, 0.25)][: spec.arity]
+        if any(grain.low > grain.high for grain in grains):
+            continue
+        found = grain_after(op, grains, DTYPES["fp32"], None)
+        values = [np.arange(grain.low, grain.high + grain.step, grain.step) for grain in grains]
+        for operands in product(*values):
+            result = float(apply(op, [constant(float(v), DTYPES["fp32"]) for v in operands], DTYPES["fp32"]))
+            assert found.low <= result <= found.high
+            assert result % found.step == 0

@@ -9,15 +9,27 @@ from functools import lru_cache
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
+from stripe.exec.interp import interpret
 from stripe.hw import load_hardware
-from stripe.ir import ConfigError, Program, parse_program, print_program, verify_structural
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Program,
+    map_statements,
+    parse_program,
+    print_program,
+    verify_structural,
+    with_entry,
+)
+from stripe.ir.frozen import replace
 from stripe.ir.text.json_ir import parse_json, program_json
-from stripe.passes.base import PassContext
+from stripe.passes.base import PassContext, Selection
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
+from stripe.tile import bind, lower, parse_tile
 from tests.passes.kernels import program_of
 from tests.passes.programs import assert_same_results
 from tests.passes.random_kernels import Made, programs
@@ -78,3 +90,39 @@ def test_a_pass_that_matches_nothing_gives_back_its_program(name: str, made: Mad
     program = program_of(*made)
     model = load_hardware(pass_class.example.hardware)
     assert entry.pass_.model_copy(update=tags).run(program, PassContext(model)) is program
+
+
+KERNELS = """function (A[M=16, K=8], B[K, N=16]) -> (D) {
+    C[i, j : M, N] = +(A[i, k] * B[k, j]);
+    D = relu(C) + as_float(index(C, 0), 32);
+}"""
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+def test_words_of_fields_select_as_tags_do(name: str) -> None:
+    """Options select the same blocks by a tag as by the word of a field, `pipeline_depth`, that these have."""
+    case = find_pass(name).example
+    *needed, entry = parse_passes(",".join([*case.after, f"{name}{{{case.options}}}"]))
+    selecting = [
+        option
+        for option, field in type(entry.pass_).model_fields.items()
+        if any(isinstance(each, Selection) for each in field.metadata)
+    ]
+    words = [getattr(entry.pass_, option) for option in selecting]
+    model = load_hardware(case.hardware)
+    program = PassManager(needed, model).run(lower(bind(parse_tile(KERNELS)), "p"))
+
+    def marked(block: Block) -> Block:
+        block = map_statements(block, lambda s: marked(s) if isinstance(s, Block) else s)
+        if not any(block.words.has_all(each) for each in words):
+            return block
+        return replace(block, tags=block.tags.add("marked"), pipeline_depth=2)
+
+    program = with_entry(program, marked(program.entry))
+    by_tag, by_field = (
+        entry.pass_.model_copy(update=dict.fromkeys(selecting, (word,))).run(
+            program, PassContext(model, evaluate=interpret)
+        )
+        for word in ("marked", "pipeline_depth")
+    )
+    assert by_field == by_tag

@@ -201,6 +201,20 @@ def test_a_product_of_0_and_an_infinity_does_not_vanish_in_the_proof(factor: str
         assert isinstance(proof(before, after), answer)
 
 
+@pytest.mark.parametrize(
+    ("kept", "answer"),
+    [
+        *((kept, Equal) for kept in ("relu(Z)", "zelu(Z)", "abs(-Z)", "floor(Z)", "sqrt(Z)")),
+        *((kept, Different) for kept in ("Z + 1.0", "as_float(Z == 0.0, 32)", "sigmoid(Z)", "Z / Z")),
+    ],
+)
+def test_an_operation_that_keeps_zeros_vanishes(kept: str, answer: type) -> None:
+    before = compiled("function (A[N=4]) -> (B) { B = A + A; }")
+    after = compiled(f"function (A[N=4]) -> (B) {{ Z = A * 0.0; B = A + A + {kept}; }}")
+    for proof in (prove_equal, decide):
+        assert isinstance(proof(before, after), answer)
+
+
 @pytest.mark.parametrize("table", ["table", "gathered"])
 @pytest.mark.parametrize(
     ("element", "vanishes"), [("0000807f", False), ("0000c07f", False), ("00004040", True)]

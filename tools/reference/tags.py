@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from stripe.passes.registry import BUILTIN, find_pass
 from tools.reference.markdown import table
-from tools.reference.modules import nodes, part_of, parts
+from tools.reference.modules import ROOT, nodes, part_of, parts
 from tools.reference.stripe import lowered_tags
 
 _SETTERS = ("add", "set", "of")
@@ -20,8 +20,9 @@ def found() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """The modules that set each tag, and those that ask for it."""
     setters: dict[str, set[str]] = defaultdict(set)
     readers: dict[str, set[str]] = defaultdict(set)
+    shared = _constants(tuple(ast.walk(ast.parse((ROOT / "stripe/ir/tags.py").read_text("utf-8")))))
     for module, inside in nodes().items():
-        constants = _constants(inside)
+        constants = {**shared, **_constants(inside)}
         for node in inside:
             for found_in, words in ((setters, _set(node, constants)), (readers, _asked(node, constants))):
                 for word in words:
@@ -58,6 +59,7 @@ def _asked(node: ast.AST, constants: dict[str, tuple[str, ...]]) -> Iterator[str
         and _on_tags(node.comparators[0])
     ):
         yield from _literals([node.left])
+        yield from _named([node.left], constants)
     if _is_call(node, _READERS):
         yield from _literals(node.args)
         yield from _named(node.args, constants)

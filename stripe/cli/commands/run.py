@@ -29,8 +29,8 @@ from stripe.exec.native.processor import this_processor
 from stripe.exit_status import MISMATCH, OK
 from stripe.ir import Program, StripeError
 from stripe.output import check_output
-from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.engines import Arrays, parse_engine
+from stripe.pipeline.progress import ElapsedLine
 
 
 def perform(job: Job, spec: RunSpec) -> int:

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 
-from stripe.cost.counts.copies import Copies, Transfer, as_transfer, own_accesses
 from stripe.cost.counts.energy import count_energy
 from stripe.cost.counts.loops import Halo, entering
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.cost.counts.traffic import ARRAY, HeldBuffer, KernelCounts, Traffic
+from stripe.cost.counts.transfers import Copies, Transfer, as_transfer, own_accesses
 from stripe.cost.time.machine import check_locations
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Agg, Block, Nest, Program, StripeError, walk
@@ -31,11 +31,9 @@ from stripe.poly import (
     Access,
     PolyLimit,
     count_domain,
-    count_elements,
     count_points,
-    distinct_per_point,
+    count_touched,
     points_of,
-    touched_at,
 )
 
 
@@ -168,7 +166,7 @@ class _Counter:
             return
         self._add(access, near, far, single, outer)
         if transfer.aggregates and transfer.near.buffer not in self.filled:
-            back, own = (_distinct(*needed) for needed in (reader, held))
+            back, own = (count_touched(*needed) for needed in (reader, held))
             self._add(access, far, near, outer - back, single - own)
 
     def _per_position(self, access: Access, memory: str) -> tuple[Access, tuple[str, ...]] | None:
@@ -233,13 +231,8 @@ class _Counter:
         if self.copies.is_copy(access.buffer):
             spatial = _spatial_names(leaf)
             inside = tuple(name for name in inside if name in spatial)
-        first = _distinct(rooted, (*inside, *apart))
+        first = count_touched(rooted, (*inside, *apart))
         self._add(access, memory, ARRAY, steps - first, 0)
-
-
-def _distinct(access: Access, instances: Sequence[str]) -> int:
-    """Distinct elements, counted for each instance apart."""
-    return count_points(touched_at(access, instances)) if instances else count_elements(access)
 
 
 def _spatial_names(nest: Nest) -> frozenset[str]:
@@ -261,11 +254,7 @@ def _per_step(leaf: Nest, access: Access, apart: Sequence[str]) -> int:
     keys = tuple(name for name in domain.names if name not in spatial or name in outside)
     if len(keys) == len(domain.names):
         return count_domain(domain) * prod(access.sizes)
-    if not domain.constraints:
-        distinct = distinct_per_point(access, keys)
-        if distinct is not None:
-            return domain.volume(keys) * distinct
-    return count_points(touched_at(access, keys))
+    return count_touched(access, keys)
 
 
 def _steps(leaf: Nest) -> int:

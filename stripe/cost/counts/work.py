@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from stripe.cost.counts.copies import own_accesses
 from stripe.cost.counts.operations import Operations, point_operations
+from stripe.cost.counts.transfers import own_accesses
 from stripe.ir import Nest, Program
 from stripe.poly import Access, PolyLimit, count_domain, count_points
 from stripe.poly.access import element_names

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil, gcd, prod
 from typing import NamedTuple, TypeAlias
 
-from stripe.cost.counts.copies import own_accesses
+from stripe.cost.counts.transfers import own_accesses
 from stripe.hw.schema import MemUnit
 from stripe.ir import Buffer, Nest, Path
 from stripe.ir.frozen import replace

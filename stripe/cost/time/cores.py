@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from stripe.cost.counts.copies import location_of, own_accesses
+from stripe.cost.counts.transfers import location_of, own_accesses
 from stripe.cost.time.pieces import Stream
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Agg, Buffer, Location, Nest

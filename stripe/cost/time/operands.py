@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from stripe.cost.counts.copies import location_of
+from stripe.cost.counts.transfers import location_of
 from stripe.cost.time.caches import (
     CacheTraffic,
     KernelLoop,

@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from typing_extensions import override
 
-from stripe.cost.counts.copies import Copies, Transfer, as_transfer, location_of, own_accesses
 from stripe.cost.counts.operations import Operations, point_operations, scalar_dtypes
+from stripe.cost.counts.transfers import Copies, Transfer, as_transfer, location_of, own_accesses
 from stripe.ir import (
     Affine,
     Agg,
@@ -38,9 +38,7 @@ from stripe.ir.frozen import replace
 from stripe.poly import (
     Access,
     count_domain,
-    count_elements,
     count_touched,
-    distinct_per_point,
     within,
 )
 
@@ -323,7 +321,7 @@ def _first_contributions(leaf: Nest, access: Access, number: int, units: Sequenc
     found = (as_transfer(child, units) for nest in around for _, child in nest.children())
     access = Copies(each for each in found if each is not None and each.aggregates).rooted(access)
     inside = leaf.prefix(max(len(access.buffer.path) - 1, 0))
-    first = within(_BUDGET, lambda: count_touched(access, inside) if inside else count_elements(access))
+    first = within(_BUDGET, lambda: count_touched(access, inside))
     return number if first is None else first
 
 
@@ -332,19 +330,14 @@ def _per_run(leaf: Nest, access: Access) -> tuple[int, bool]:
     outer = leaf.prefix(leaf.depth - 1)
     ranges = leaf.domain.ranges
     outer = tuple(name for name in outer if ranges[name][0] < ranges[name][1])
-    times = leaf.domain.volume(outer)
-    if not leaf.domain.constraints:
-        found = distinct_per_point(access, outer)
-        if found is not None:
-            return times * found, False
-    exact = within(_BUDGET, lambda: count_touched(access, outer) if outer else count_elements(access))
+    exact = within(_BUDGET, lambda: count_touched(access, outer))
     if exact is not None:
         return exact, False
     box = prod(
         size + sum(abs(a.coeff(n)) * (ranges[n][1] - ranges[n][0]) for n in a.names() - set(outer))
         for a, size in zip(access.index, access.sizes, strict=True)
     )
-    return times * box, True
+    return leaf.domain.volume(outer) * box, True
 
 
 def reads_and_writes(statement: Block) -> tuple[frozenset[str], frozenset[str]]:

@@ -53,13 +53,13 @@ class _StageBuffer:
             return self.copies
         if not self.overlaps(other):
             return 0
-        alike = (one.offset, one.bytes, one.copies, one.pitch) == (
+        same = (one.offset, one.bytes, one.copies, one.pitch) == (
             two.offset,
             two.bytes,
             two.copies,
             two.pitch,
         )
-        return self.copies if alike and self.home == other.home and self.copies else 1
+        return self.copies if same and self.home == other.home and self.copies else 1
 
 
 def memory_waits(loop: Loop, depth: int) -> Iterator[MemoryWaits]:

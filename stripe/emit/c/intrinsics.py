@@ -66,8 +66,8 @@ def cast(value: str, source: DType, target: DType, writer: Writer) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Callees:
-    """The functions that a form calls by name, noted as they are asked for."""
+class Named:
+    """Functions and types that a form names, noted as they are asked for."""
 
     find: Callable[[str], str]
 
@@ -85,9 +85,9 @@ def _filled(form: str, args: Sequence[str], dtype: DType, writer: Writer) -> str
         c=writer.dialect.scalar_type(dtype),
         one=writer.literal(1, dtype.compute),
         negative="" if dtype.is_float else _wrapping("-", ("0", args[0]), dtype, writer),
-        math=_Callees(math),
-        steps=_Callees(writer.helpers.need),
-        helper=_Callees(lambda name: writer.helpers.need(f"{name}_{dtype}")),
+        math=Named(math),
+        steps=Named(writer.helpers.need),
+        helper=Named(lambda name: writer.helpers.need(f"{name}_{dtype}")),
     )
 
 

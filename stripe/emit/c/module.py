@@ -135,7 +135,7 @@ class ModuleEmitter:
         area = Pointer.of(parameter.name, ref).whole()
         writer.function.declare(parameter.name)
         writer.scope.areas[ref.name] = area
-        if placed := storage.placed(ref, f"{ref.name}_placed", writer):
+        if placed := self._placed(ref, writer):
             writer.scope.areas[ref.name] = placed
             if role != "out":
                 writer.copy(placed, area)
@@ -143,6 +143,10 @@ class ModuleEmitter:
                 yield area, placed
         if role == "out":
             storage.start(placed or area, self.begins[ref.name], writer)
+
+    def _placed(self, ref: Refinement, writer: Writer) -> Area | None:
+        """The place in an arena of a buffer that has an array besides; None where it has none."""
+        return self.emitter.storage.placed(ref, f"{ref.name}_placed", writer)
 
     def _inline_constants(self, writer: Writer) -> Iterator[str]:
         """The static arrays of the constants that are no parameters."""
@@ -156,7 +160,7 @@ class ModuleEmitter:
             area = Pointer.of(name, ref).whole()
             writer.scope.areas[ref.name] = area
             yield constant_array(name, constant, ref, writer)
-            if placed := self.emitter.storage.placed(ref, f"{ref.name}_placed", writer):
+            if placed := self._placed(ref, writer):
                 writer.copy(placed, area)
                 writer.scope.areas[ref.name] = placed
 

@@ -6,11 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stripe.emit.c.intrinsics import intrinsic
+from stripe.emit.c.intrinsics import Named, intrinsic, is_operator
 from stripe.emit.c.writer import Writer
-from stripe.ir import DTYPES, DType
-
-_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
+from stripe.ir import DTYPES, INTRINSICS, DType
 
 
 def vector_type(dtype: DType, lanes: int, writer: Writer) -> str:
@@ -140,19 +138,11 @@ def _function(op: str, dtypes: Sequence[DType], result: DType, lanes: int, write
 def _direct(op: str, result: DType, lanes: int, writer: Writer) -> str:
     """The expression on GNU vectors `a` and `b`. Comparisons give masks; signed integers wrap as unsigned ones do."""
     vector = vector_type(result, lanes, writer)
-    if op == "cast":
-        return f"__builtin_convertvector(a, {vector})"
-    if op in ("min", "max", "relu", "zelu"):
-        mask = vector_type(DTYPES[f"i{result.bits}"], lanes, writer)
-        if op in ("relu", "zelu"):
-            return f"({vector})(~(a < ({vector}){{0}}) & ({mask})a)"
-        chosen = f"a {'<' if op == 'min' else '>'} b"
-        chosen = f"(({chosen}) | (a != a))" if result.is_float else f"({chosen})"
-        return f"({vector})(({chosen} & ({mask})a) | (~{chosen} & ({mask})b))"
-    if op == "ident":
-        return "a"
-    sign = _OPERATORS[op]
+    form = INTRINSICS[op].on_vectors(result.kind)
+    if not is_operator(form):
+        integers = Named(lambda letter: vector_type(DTYPES[f"{letter}{result.bits}"], lanes, writer))
+        return form.format("a", "b", vector=vector, vectors=integers)
     if result.kind != "int":
-        return "-a" if op == "neg" else f"a {sign} b"
+        return f"a {form} b"
     unsigned = vector_type(DTYPES[f"u{result.bits}"], lanes, writer)
-    return f"({vector})(-({unsigned})a)" if op == "neg" else f"({vector})(({unsigned})a {sign} ({unsigned})b)"
+    return f"({vector})(({unsigned})a {form} ({unsigned})b)"

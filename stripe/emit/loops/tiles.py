@@ -15,6 +15,7 @@ from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.scope import Area, CodeScope
 from stripe.ir import (
     DTYPES,
+    INTRINSICS,
     Affine,
     Agg,
     Block,
@@ -28,11 +29,10 @@ from stripe.ir import (
     scalars_used,
     step,
 )
+from stripe.ir.tags import DOT_TILE
 
 TILE_VECTORS = 32
 """Most vectors of results that a tile holds: the registers of the largest machines."""
-_VECTOR_OPS = frozenset(("add", "sub", "mul", "div", "min", "max", "relu", "zelu", "neg", "ident", "cast"))
-"""Intrinsics that languages have on vectors, division on floats alone."""
 SUM_COPIES = 8 * TILE_VECTORS
 """Most copies of the statements where a short sum is unrolled around a tile."""
 _LONGEST_DOT = 1 << 16
@@ -148,7 +148,7 @@ def lanes_of(lanes: object) -> int:
 
 def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
     """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it."""
-    if "dot_tile" in block.tags:
+    if DOT_TILE in block.tags:
         return _find_dots(block, scope, nest, parallel)
     lanes, loops = lanes_of(block.tags.get("vector")), nest.loops
     if lanes < 2 or not loops or not loops[-1].is_plain:
@@ -217,9 +217,10 @@ def _areas(block: Block, scope: CodeScope, var: str) -> list[Area] | None:
                 dtypes[into] = dtype
             case LoadIndex(into, affine) if var not in scope.affine(affine).names():
                 dtypes[into] = DTYPES["i32"]
-            case Intrinsic(into, op, inputs, target) if op in _VECTOR_OPS:
+            case Intrinsic(into, op, inputs, target):
                 dtypes[into] = result_dtype(op, [dtypes[name] for name in inputs], target)
-                if dtypes[into].is_integer and (op == "div" or dtypes[inputs[0]].is_float):
+                narrowed = dtypes[into].is_integer and dtypes[inputs[0]].is_float
+                if narrowed or not INTRINSICS[op].on_vectors(dtypes[into].kind):
                     return None
             case Load(into, ref) if ref in scope.areas and step(scope.areas[ref].origin, var) in (0, 1):
                 dtypes[into] = scope.areas[ref].pointer.dtype

@@ -25,8 +25,8 @@ def result_sizes(node: NodeProto, inputs: Sequence[Value]) -> Sizes | None:
 
 
 def _transposed(sizes: Sizes, given: Given, inputs: Sequence[Value]) -> Sizes | None:
-    """Those asked for, where `output_shape` has less than the image; `SAME_UPPER` and `SAME_LOWER`, to which
-    `output_padding` adds nothing.
+    """Sizes of a `ConvTranspose` by `output_shape`, where it has less than the image, and by `SAME_UPPER` and
+    `SAME_LOWER`, to which `output_padding` adds nothing.
     """
     rank = len(sizes) - 2
     steps, asked = _numbers(given, "strides", rank, 1), _numbers(given, "output_shape", 0, 0)

@@ -42,8 +42,8 @@ class SideBySide:
         spread = [n for n, live in enumerate(members) if self._is_shared(live) and self._is_spread(live)]
         for first, second in combinations(spread, 2):
             one, other = members[first], members[second]
-            alike = one.path == other.path and one.ref.location == other.ref.location
-            if self._share_work(one.path, other.path) and not (alike and self._instances(one) == 1):
+            same = one.path == other.path and one.ref.location == other.ref.location
+            if self._share_work(one.path, other.path) and not (same and self._instances(one) == 1):
                 yield first, second
 
     def _is_shared(self, live: LiveRange) -> bool:

@@ -1,4 +1,4 @@
-"""What a program says of a machine, before passes begin: locations, addresses, dependences, the schedule."""
+"""Claims of a program about a machine, before passes begin: locations, addresses, dependences, the schedule."""
 
 from __future__ import annotations
 

@@ -101,12 +101,17 @@ def count_elements(access: Access) -> int:
 
 
 def count_touched(access: Access, prefix: Sequence[str]) -> int:
-    """The elements that the access touches at each point of the indices `prefix`, over all these points.
+    """The distinct elements that the access touches at each point of the indices `prefix`, over all these points.
 
-    Indices that no constraint and no dimension couples are counted apart: the pairs of a point and an element are the
-    product of the pairs of all groups.
+    Without a closed form, indices that no constraint and no dimension couples are counted apart: the pairs of a point
+    and an element are the product of the pairs of all groups.
     """
     domain = access.nest.domain
+    found = None if domain.constraints else distinct_per_point(access, prefix)
+    if found is not None:
+        return domain.volume(prefix) * found
+    if not prefix:
+        return count_elements(access)
     if any(c.offset < 0 for c in domain.constraints if not c.names()):
         return 0
     dims = list(zip(access.index, access.sizes, strict=True))

@@ -142,13 +142,13 @@ class Interference:
         if first.begin >= second.end or second.begin >= first.end:
             return False
         distance, copies = first.distance, first.ref.copies
-        alike = (first.path, first.size, distance, copies) == (
+        same = (first.path, first.size, distance, copies) == (
             second.path,
             second.size,
             second.distance,
             second.ref.copies,
         )
-        if not alike or first.path != pipelined:
+        if not same or first.path != pipelined:
             return True
         depth = in_flight(self._nests[pipelined].block)
         # copy n of the first shares bytes with copy n + apart of the second, where |shift - apart*distance| < size

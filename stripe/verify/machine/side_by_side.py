@@ -101,8 +101,8 @@ def _place(buffer: Placed) -> Iterator[tuple[str, tuple[Affine, ...]]]:
 
 
 def _units(nest: Nest) -> Iterator[Affine]:
-    """What tells units apart at points of the innermost block: spatial indices, and numbers in locations around it and
-    of all that runs beside it, up to the block that one unit of a number runs, point after point."""
+    """Affines that tell units apart at points of the innermost block: spatial indices, and numbers in locations around
+    it and of all that runs beside it, up to the block that one unit of a number runs, point after point."""
     own = _apart(nest, nest.depth)
     if not own:
         return
@@ -124,14 +124,14 @@ def _units(nest: Nest) -> Iterator[Affine]:
 
 
 def _numbers(nest: Nest, names: frozenset[str]) -> Iterator[Affine]:
-    """What the numbers in the location of the innermost block say over `names`."""
+    """Affines over `names` in the numbers of the location of the innermost block."""
     for device in nest.block.location.subs(nest.local).devices:
         for number in device.units:
             yield from _parts(number, names)
 
 
 def _parts(number: Affine, names: frozenset[str]) -> list[Affine]:
-    """What tells units apart at points over `names`: the number, or of one that has other names each name."""
+    """Affines over `names` that tell units apart: the number, or each of its names where it has others."""
     if number.names() <= names:
         return [number] if number.names() else []
     return [Affine.var(name) for name in sorted(number.names() & names)]

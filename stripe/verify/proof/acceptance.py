@@ -25,9 +25,9 @@ class Acceptance:
 
 
 def accept(verdict: Verdict, policy: Policy, run: JointRun | None = None, misplaced: str = "") -> Acceptance:
-    """What `policy` makes of a verdict. `run` has the results of both programs: a difference of them, or errors in what
-    the second says of a machine (`misplaced`), refute any verdict; without a proof and without results nothing is
-    accepted."""
+    """Acceptance of a verdict under `policy`. `run` has the results of both programs: a difference of them, or errors
+    in what the second says of a machine (`misplaced`), refute any verdict; without a proof and without results nothing
+    is accepted."""
     text, assumptions = str(verdict), ()
     accepted = False
     match verdict:

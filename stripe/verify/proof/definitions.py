@@ -24,8 +24,6 @@ from stripe.ir import (
     Path,
     Special,
     Store,
-    scalar_defined,
-    scalars_used,
 )
 from stripe.ir.frozen import replace
 from stripe.poly import Access, Points, Relation, check_time, points_of, union
@@ -75,7 +73,6 @@ class Definitions:
         self._chains: dict[Buffer, DType] = {}
         self._nonfinite = NonFiniteTerms(self._merged_terms)
         self._scalars: dict[tuple[Path, str], list[Value]] = {}
-        self._defined: dict[Path, dict[str, int]] = {}
 
     def definition(self, read: Read) -> Definition:
         """The definition of the elements that a load reads: the last assignments before it, and the merges after these.
@@ -311,34 +308,11 @@ class Definitions:
         key = (nest.path, name)
         if key in self._scalars:
             return self._scalars[key]
-        # the statements that the scalar depends on, in order: long chains need no deep recursion
-        needed = [
-            scalar for scalar in self.scalars_behind(nest, name) if (nest.path, scalar) not in self._scalars
-        ]
-        for scalar in needed:
-            self._scalars[nest.path, scalar] = list(self._scalar(nest, self.place(nest, scalar)))
+        # in order: long chains need no deep recursion
+        for scalar, number_ in self.reaching.scalars_behind(nest, name).items():
+            if (nest.path, scalar) not in self._scalars:
+                self._scalars[nest.path, scalar] = list(self._scalar(nest, number_))
         return self._scalars[key]
-
-    def scalars_behind(self, nest: Nest, name: str) -> list[str]:
-        """The scalars of a block that lead to the scalar `name`, and it, in the order of their statements."""
-        needed: set[str] = set()
-        wanted = [name]
-        while wanted:
-            scalar = wanted.pop()
-            if scalar not in needed:
-                needed.add(scalar)
-                wanted += scalars_used(nest.block.statements[self.place(nest, scalar)])
-        return sorted(needed, key=lambda scalar: self.place(nest, scalar))
-
-    def place(self, nest: Nest, name: str) -> int:
-        """The number of the statement that defines a scalar."""
-        if nest.path not in self._defined:
-            self._defined[nest.path] = {
-                defined: place
-                for place, statement in enumerate(nest.block.statements)
-                if (defined := scalar_defined(statement)) is not None
-            }
-        return self._defined[nest.path][name]
 
     def _scalar(self, nest: Nest, number_: int) -> Iterator[Value]:
         points = points_of(nest.domain)

@@ -44,7 +44,7 @@ class Judgement:
 
     @property
     def acceptance(self) -> Acceptance:
-        """What the policy makes of the verdict and the run."""
+        """Acceptance of the verdict and the run under the policy."""
         return accept(self.verdict, self.policy, self.run, self.misplaced)
 
     @property

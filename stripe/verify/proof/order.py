@@ -37,9 +37,8 @@ def _sources(definitions: Definitions, read: Read) -> Iterator[Read]:
         statements = writer.nest.block.statements
         match writer.statement:
             case Store(_, value):
-                needed = definitions.scalars_behind(writer.nest, value)
-                places = [definitions.place(writer.nest, name) for name in needed]
-                paths = [(*writer.nest.path, n) for n in places if isinstance(statements[n], Load)]
+                numbers = definitions.reaching.scalars_behind(writer.nest, value).values()
+                paths = [(*writer.nest.path, n) for n in numbers if isinstance(statements[n], Load)]
             case _:
                 paths = [writer.path]
         for access in (access for path in paths for access in definitions.reaching.by_path[path]):

@@ -9,7 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stripe.ir import Affine, Agg, Block, Buffer, Nest, Path, Program, Refinement, walk
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Buffer,
+    Nest,
+    Path,
+    Program,
+    Refinement,
+    scalar_defined,
+    scalars_used,
+    walk,
+)
 from stripe.poly import Access, Points, Relation, accesses, element_names, points_of, union
 from stripe.verify.interface import packed_names
 from stripe.verify.proof.terms import Read
@@ -82,6 +94,27 @@ class Reaching:
     @cached_property
     def inputs(self) -> frozenset[Buffer]:
         return frozenset(Buffer((0,), ref.name) for ref in self.program.inputs)
+
+    @cached_property
+    def _scalars(self) -> dict[Path, dict[str, int]]:
+        """The number of the statement that defines each scalar, by the path of its block."""
+        return {}
+
+    def scalars_behind(self, nest: Nest, name: str) -> dict[str, int]:
+        """The scalars of a block that lead to the scalar `name`, and it, with the numbers of their statements, in their
+        order."""
+        if nest.path not in self._scalars:
+            numbered = ((scalar_defined(s), number) for number, s in enumerate(nest.block.statements))
+            self._scalars[nest.path] = {scalar: number for scalar, number in numbered if scalar is not None}
+        numbers = self._scalars[nest.path]
+        needed: dict[str, int] = {}
+        wanted = [name]
+        while wanted:
+            scalar = wanted.pop()
+            if scalar not in needed:
+                needed[scalar] = numbers[scalar]
+                wanted += scalars_used(nest.block.statements[numbers[scalar]])
+        return dict(sorted(needed.items(), key=lambda entry: entry[1]))
 
     def read(self, load: Access) -> Read:
         """The state of a buffer that `load` reads: paths are in program order, and the last write before the load

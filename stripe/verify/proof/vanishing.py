@@ -9,7 +9,7 @@ from math import isfinite, nan
 import numpy as np
 
 from stripe.exec.nonfinite import NAN, NONE, NonFinite, nonfinite_after, nonfinite_in, nonfinite_merged
-from stripe.ir import Agg, DType, Path
+from stripe.ir import INTRINSICS, Agg, DType, Path
 from stripe.verify.proof.terms import (
     Atom,
     Called,
@@ -38,8 +38,8 @@ class NonFiniteTerms:
         self._known: dict[Read | Path, NonFinite] = {}
 
     def of(self, leaf: Made) -> NonFinite:
-        """Those that some element is for all finite inputs. Those behind it come first: hundreds of layers need no deep
-        stack."""
+        """Infinities and NaN that some element is for all finite inputs. The leaves behind it come first: hundreds of
+        layers need no deep stack."""
         waiting, entered = [leaf], set[Read | Path]()
         while waiting:
             key = waiting[-1].key
@@ -67,9 +67,6 @@ class NonFiniteTerms:
         return NONE.union(*found)
 
 
-_KEEPS_ZERO = frozenset({"mul", "cast", "cond", "add", "sub", "neg", "abs", "relu", "min", "max"})
-
-
 def vanishes(term: Term, made: Callable[[Made], NonFinite]) -> bool:
     """Whether the term is a zero of some sign, when no operand is infinite or NaN: a sum may go without it. `made`:
     the infinities and NaN that a reduction or the output of a special has for all finite inputs."""
@@ -86,7 +83,7 @@ def _at_zero(term: Term, made: Callable[[Made], NonFinite]) -> Term:
 
     def step(outer: Operation, args: list[Term]) -> Term:
         found = Operation(outer.op, outer.dtype, tuple(args))
-        if outer.op in _KEEPS_ZERO:
+        if INTRINSICS[outer.op].keeps_zero:
             result = operation(outer.op, args, outer.dtype, finite=True)
             # What statements before have made is looked at where a number would hide it.
             if not isinstance(result, Number) or not _nonfinite(found, made):

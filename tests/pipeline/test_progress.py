@@ -7,10 +7,10 @@ import threading
 from stripe.ir import Program
 from stripe.passes.base import PassContext
 from stripe.passes.dce import DeadCodeElimination
-from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.printing import Progress
+from stripe.pipeline.progress import ElapsedLine
 from tests.support.programs import load
 
 

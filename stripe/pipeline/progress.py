@@ -1,4 +1,4 @@
-"""A line on a terminal about a step that takes long."""
+"""Progress of a step that takes long: a line on a terminal."""
 
 from __future__ import annotations
 
