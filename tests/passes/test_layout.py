@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import stripe
 from stripe.ir import (
     Affine,
     ConstantBuffer,
@@ -294,3 +295,17 @@ def test_main_at_several_points_keeps_its_tensors() -> None:
     after, remarks = run_pass(program, "layout", reqs=["program"], block={"0": 4}, interpreted=False)
     assert isinstance(prove_equal(program, after), Equal)
     assert "main does not see all of it, once and by one view" in str(remarks)
+
+
+def test_an_infinite_pad_is_no_finite_input() -> None:
+    """Zeros of a hole times an infinite pad are NaN, whatever `allow_nonfinite` grants to inputs."""
+    program = stripe.parse(
+        "function (X[N=5, C=6], W[C, O=4]) -> (Y) { Y[n, o : 5, 4] = +(X[n, c] * W[c, o]); }"
+    )
+    padded = stripe.run_passes(
+        program,
+        'layout{refs=[W],map="(a,b) -> (floor(a/4),b,a mod 4)",interface=true,pad=0},'
+        'layout{refs=[X],map="(a,b) -> (a,floor(b/4),b mod 4)",interface=true,pad=-Infinity,allow_nonfinite=true}',
+    )
+    given = {"X": np.ones((5, 6), np.float32), "W": np.ones((6, 4), np.float32)}
+    assert (stripe.run(padded, given)["Y"] == 6).all()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import isfinite
 from typing import TypeAlias
 
 from stripe.ir import (
@@ -322,6 +323,10 @@ def _contents(
             points = read.relation.into(found.elements).domain & added
             if not points.is_empty:
                 options.append(((read.ref, found.pad), points))
+                if not isfinite(
+                    found.pad
+                ):  # what is read there is none of the numbers of an input that is finite
+                    options[0] = None, added - points
         choices.append(options)
     for chosen in product(*choices):
         points = added
