@@ -110,7 +110,7 @@ def test_words_of_fields_select_as_tags_do(name: str) -> None:
     ]
     words = [getattr(entry.pass_, option) for option in selecting]
     model = load_hardware(case.hardware)
-    program = PassManager(needed, model).run(lower(bind(parse_tile(KERNELS)), "p"))
+    program = PassManager(tuple(needed), model).run(lower(bind(parse_tile(KERNELS)), "p"))
 
     def marked(block: Block) -> Block:
         block = map_statements(block, lambda s: marked(s) if isinstance(s, Block) else s)
