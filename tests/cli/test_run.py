@@ -64,6 +64,14 @@ def test_a_difference_gives_3_and_says_whose_fault_it_is(mm: str, capsys: Captur
     assert "the passes changed the result" in out or "the interpreter refuses" in out
 
 
+@pytest.mark.usefixtures("bad_passes")
+def test_a_fault_that_a_pass_made_is_not_laid_to_the_file(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--verify", "none", "--passes", "outside"]) == 1
+    told = capsys.readouterr().err
+    assert f"{mm} after the passes: block 0.0.0" in told
+    assert "hint: it runs without them: --verify exact says which pass is at fault" in told
+
+
 def test_bench_and_json(mm: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "r.json"
     assert main([mm, "--engine", "c", "--bench", "3", "--compare", "interp", "--json", str(path)]) == 0

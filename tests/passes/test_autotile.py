@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,11 @@ from stripe.ir import Block, ConfigError, Index, Location, Tags, print_block, pr
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.autotile.tiling import Tiling
 from stripe.passes.base import PassContext, Remark
+from stripe.pipeline.entry import PassEntry
+from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
+from stripe.pipeline.setup import read_setup
 from stripe.rewrite.excerpt import company
 from stripe.tile import compile_tile
 from tests.passes.kernels import kernel, program_of
@@ -303,3 +308,18 @@ def test_the_company_of_a_block_leaves_out_what_waits_for_other_blocks() -> None
     program = compile_tile(source)
     assert company(program, 0) == (0, 1)
     assert company(program, 2) == (2, 3, 4)
+
+
+def test_a_tile_that_saves_energy_for_hardly_more_time_is_said() -> None:
+    """With a narrow network on chip: of the tiles that are priced exactly."""
+    entries, model = read_setup([("config", "dsp_conv")], None, {"NOC_BYTES": 256})
+    said: list[Remark] = []
+
+    class Remarks(Instrument):
+        def remark(self, entry: PassEntry, remark: Remark) -> None:
+            said.append(remark)
+
+    text = (Path(__file__).parents[2] / "examples" / "conv_bias_relu.tile").read_text("utf-8")
+    PassManager(tuple(entries), model, (Remarks(),)).run(compile_tile(text))
+    (found,) = (str(remark) for remark in said if "priced exactly" in remark.message)
+    assert re.search(r"; \[[^]]*\] takes [0-4]\.[0-9]% more time and [1-9][0-9]% less energy$", found), found

@@ -24,6 +24,7 @@ from stripe.cli.job import Job
 from stripe.config.files import NATIVE
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.errors import ExecutionError
+from stripe.exec.interp import interpret
 from stripe.exec.isolation import EngineCrash
 from stripe.exec.native.processor import this_processor
 from stripe.exit_status import MISMATCH, OK
@@ -59,6 +60,9 @@ def perform(job: Job, spec: RunSpec) -> int:
             outputs = runner.run(inputs)
     except ExecutionError as error:
         error.path = error.path or source.name
+        if program is not original and _runs(original, inputs):
+            error.path = f"{source.name} after the passes"
+            error.hint = "it runs without them: --verify exact says which pass is at fault"
         raise
     except EngineCrash:
         # a program that is wrong in itself (--verify none) is no fault of ours
@@ -87,6 +91,15 @@ def perform(job: Job, spec: RunSpec) -> int:
     )
     run_report.write(report, spec.json)
     return OK if comparison is None or comparison.equal else MISMATCH
+
+
+def _runs(program: Program, inputs: Arrays) -> bool:
+    """Whether the interpreter runs a program to its end."""
+    try:
+        interpret(program, inputs)
+    except ExecutionError:
+        return False
+    return True
 
 
 def require_memory(program: Program, name: str) -> None:

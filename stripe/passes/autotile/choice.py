@@ -24,18 +24,33 @@ GAP = 0.8
 run with the block cause it, which the estimate does not know."""
 
 
+SLOWER, THRIFTIER = 0.05, 0.1
+"""A candidate is worth a remark that takes at most so much longer and so much less energy than the choice."""
+
 PriceOf: TypeAlias = Callable[[tuple[int, ...]], Price]
 """The exact price of a tile by its sizes; StripeError where the rest of the list refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A candidate with its price, its cost by it, and the number of candidates priced."""
+    """A candidate with its price, its cost by it, and the number of candidates priced; and one that takes hardly more
+    time and far less energy, if any."""
 
     ranked: Ranked
     price: Price
     cost: float
     priced: int
+    thrifty: Choice | None = None
+
+    def beside(self, others: Sequence[Choice]) -> Choice:
+        """The choice with the thriftiest of the others that are not much slower."""
+        near = [
+            other
+            for other in others
+            if other.price.cycles <= (1 + SLOWER) * self.price.cycles
+            and other.price.energy_pJ < (1 - THRIFTIER) * self.price.energy_pJ
+        ]
+        return replace(self, thrifty=min(near, key=lambda other: other.price.energy_pJ, default=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +80,7 @@ def choose(
     """
     best = known
     refused: Refused | None = None
-    fitting, tried = 0, 0
+    fitting, tried = list[Choice](), 0
     excess = known.cost - known.ranked.cost if known is not None else 0.0
     before: Ranked | None = None
     seen = _PricedTiles(tiling)
@@ -96,16 +111,16 @@ def choose(
         is_refuted = refutes(ranked, cost, excess)
         excess = min(excess, cost - ranked.cost) if fitting else cost - ranked.cost
         seen.add(ranked, cost - ranked.cost)
-        fitting += 1
+        fitting.append(Choice(ranked, priced, cost, tried))
         if best is None or cost < best.cost:
-            best = Choice(ranked, priced, cost, tried)
-        if is_refuted or fitting == MOST_PRICED:
+            best = fitting[-1]
+        if is_refuted or len(fitting) == MOST_PRICED:
             break
     if refused is not None and not fitting:
         return refused
     if best is None or best is known:
         return None
-    return replace(best, priced=tried)
+    return replace(best, priced=tried).beside(fitting)
 
 
 @dataclass(frozen=True, slots=True)

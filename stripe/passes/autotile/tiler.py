@@ -70,8 +70,13 @@ class _Searched:
         said = self.tiling.describe(self.best)
         if self.choice is None:
             return said
-        cycles = cost_text(self.choice.price.cycles)
-        return f"{said}; {cycles} cycles with what runs with it, of {self.choice.priced} priced exactly"
+        price, cycles = self.choice.price, cost_text(self.choice.price.cycles)
+        said = f"{said}; {cycles} cycles with what runs with it, of {self.choice.priced} priced exactly"
+        if (other := self.choice.thrifty) is None:
+            return said
+        slower, saved = other.price.cycles / price.cycles - 1, 1 - other.price.energy_pJ / price.energy_pJ
+        tile = self.tiling.tile_text(other.ranked.sizes)
+        return f"{said}; {tile} takes {slower:.1%} more time and {saved:.0%} less energy"
 
     @cached_property
     def table(self) -> str:

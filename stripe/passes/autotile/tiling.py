@@ -241,7 +241,7 @@ class Tiling:
         sizes = _row(best.sizes)
         held = int(self.held(sizes)[0])
         count = prod(-(-whole // size) for size, whole in zip(best.sizes, self.ranges, strict=True))
-        text = f"{count} tile{'s' * (count > 1)} of {self._tile_text(best.sizes)}"
+        text = f"{count} tile{'s' * (count > 1)} of {self.tile_text(best.sizes)}"
         if self.times is None:
             return f"{text}, {held} bytes each, cost {cost_text(best.cost)}"
         unit = self.times.unit
@@ -256,7 +256,7 @@ class Tiling:
 
     def refusal(self, smallest: Sequence[int]) -> Refusal:
         """The limits that the smallest tile breaks."""
-        tile, held = self._tile_text(smallest), int(self.held(_row(smallest))[0])
+        tile, held = self.tile_text(smallest), int(self.held(_row(smallest))[0])
         memory = next((limit.most for limit in self.limits if not limit.name), held)
         if held > memory:
             return Refusal(
@@ -266,7 +266,8 @@ class Tiling:
         limits = ", ".join(map(str, self.limits))
         return Refusal(f"the smallest tile {tile} takes {held} bytes, which is over a limit: {limits}")
 
-    def _tile_text(self, sizes: Sequence[int]) -> str:
+    def tile_text(self, sizes: Sequence[int]) -> str:
+        """A tile in remarks."""
         pairs = zip(self.names, sizes, strict=True)
         return f"[{', '.join(f'{name}:{size}' for name, size in pairs)}]"
 
