@@ -41,7 +41,7 @@ def bounds(report: SimulationJson) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class _Occupation:
     """The time, in cycles, in which a statement or a step of its tiles needs a resource, and for which part of it."""
 
     start: float
@@ -160,16 +160,16 @@ def _title(statement: StatementJson) -> str:
 
 def _uses(
     report: SimulationJson, rows: frozenset[str], colors: Mapping[int, str]
-) -> defaultdict[str, list[_Use]]:
+) -> defaultdict[str, list[_Occupation]]:
     """By row, the statements that use it, or the steps of their tiles."""
-    found: defaultdict[str, list[_Use]] = defaultdict(list)
+    found: defaultdict[str, list[_Occupation]] = defaultdict(list)
     for statement in report.statements:
         fill = colors.get(statement.number, _TRANSFER)
         if not statement.slices:
             for name in rows & statement.busy.keys() if statement.cycles else ():
                 share = statement.busy[name] / statement.cycles
                 found[name].append(
-                    _Use(
+                    _Occupation(
                         statement.start_cycle,
                         statement.end_cycle,
                         share,
@@ -192,7 +192,9 @@ def _uses(
             color = _TRANSFER if piece.kind == "transfer" else fill
             title = f"{statement.number}: {statement.name}, {piece.name} of tile {piece.tile}"
             for name, share in needs[piece.step].items():
-                found[name].append(_Use(piece.start_cycle, piece.end_cycle, share, piece.name, title, color))
+                found[name].append(
+                    _Occupation(piece.start_cycle, piece.end_cycle, share, piece.name, title, color)
+                )
     return found
 
 
@@ -203,7 +205,7 @@ class _Bar:
     start: float
     end: float
     busy: float
-    use: _Use
+    use: _Occupation
     uses: int = 1
 
     @property
@@ -215,13 +217,13 @@ class _Bar:
         return self.use.fill == other.use.fill and self.start - other.end < 2 * _THIN
 
 
-def _bars(uses: Iterable[_Use], left: float, pixels: float) -> Iterator[_Bar]:
+def _bars(uses: Iterable[_Occupation], left: float, pixels: float) -> Iterator[_Bar]:
     """Bars of work one after the other. Where several statements use a resource at the same time, their parts add up,
     and the bar has the colour of the largest."""
     coming = sorted(
         (use for use in uses if use.end > use.start and use.share > 0), key=lambda use: -use.start
     )
-    active: list[_Use] = []
+    active: list[_Occupation] = []
     times = sorted(set(chain.from_iterable((use.start, use.end) for use in coming)))
     for start, end in pairwise(times):
         active = [use for use in active if use.end > start]
