@@ -95,14 +95,13 @@ def open_view(frame: Frame, ref: Refinement, source: PointsView) -> PointsView:
     """The view `ref` of `source`, whose lanes are those of the frame outside."""
     rank = len(frame.extents)
     added = rank - len(frame.parent.extents) if frame.parent else rank
-    zero = constant_value(0, rank)
     step = [evaluate(affine, frame.values, frame.extents) for affine in ref.access]
     first, *others = source.boxes
     held = _holds(first.ref, ref, step, frame.extents)
-    boxes = [LaneBox(ref, (zero,) * len(step))]
+    boxes = [LaneBox(ref, (constant_value(0, rank),) * ref.rank)]
     for box in others if others and held else source.boxes:
         moved = [
-            there if place.is_zero else place.widen(added) if there is zero else place.widen(added) + there
+            there if place.is_zero else place.widen(added) + there
             for place, there in zip(box.place, step, strict=True)
         ]
         boxes.append(LaneBox(box.ref, tuple(moved)))

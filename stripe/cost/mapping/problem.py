@@ -164,9 +164,8 @@ class Hierarchy:
     space. A step of the array takes `step_cycles`, a cycle `leakage_pJ` of static energy; `links` are the resources
     between two memories, or a memory and the array (""), where time counts. Units that `hold_operands` are no grid that
     works in step: each runs the loops inside of the last node, reads each operand of them once, whether others read it
-    or not, and writes each result once.
-    `routes` are, by operand, the pairs of memories between which it moves without another memory of the levels, ""
-    being the array; an operand that is not among them moves between all.
+    or not, and writes each result once. `routes` are, by operand, the pairs of memories between which it moves without
+    another memory of the levels, "" being the array; an operand that is not among them moves between all.
     """
 
     levels: tuple[Level, ...]

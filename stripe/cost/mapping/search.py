@@ -31,7 +31,7 @@ CHUNK = 1 << 16
 """Combinations that are priced at once."""
 BEAM = 256
 """Combinations of some groups that the first search, which is inexact, keeps for the next group."""
-APART = 0.1
+SERIAL = 0.1
 """The part of what resources need in which they do not overlap, an estimate: in one tile nothing does, in many all."""
 TIE = 1e-15
 """Cycles for a pJ, where mappings take the same time."""
@@ -282,7 +282,7 @@ class _Combination:
     def _cycles(self, rows: Floats, factors: Floats) -> Floats:
         """The busiest resource, and a part of what the others need: they overlap but for the first and last tiles."""
         needed = [(rows[:, terms] * each) @ factors[:, terms].T for terms, each in self.needed]
-        return (1 - APART) * np.max(needed, axis=0) + APART * np.sum(needed, axis=0)
+        return (1 - SERIAL) * np.max(needed, axis=0) + SERIAL * np.sum(needed, axis=0)
 
     def search(self, best: _Best, width: int, most: float = inf) -> int:
         """Adds the plans of this skeleton that are among the best; the number of combinations that were priced.
