@@ -12,6 +12,7 @@ from types import NoneType
 
 from pydantic import JsonValue
 
+from stripe.config.document import read_text
 from stripe.config.files import find_file, load_parameters, resolve_parameters
 from stripe.config.model import UNVERIFIED, Changed, Documented, Scalar
 from stripe.config.parameters import ParameterFile
@@ -44,9 +45,8 @@ def load_hardware(
     sources = model.sources
     if described is not None:
         sources += _sources(described[1], values, defines or {})
-        as_described = model if not defines else _with_defaults(path)
-        if as_described is not None:
-            sources += tuple(_changed(model, as_described, described[1].values))
+        as_described = _as_described(path) if defines else _numbers_of(model)
+        sources += tuple(_changed(_numbers_of(model), as_described, described[1].values))
     return model.model_copy(
         update={
             "name": model.name or path.name.split(".")[0],
@@ -64,21 +64,32 @@ def _without_entry(model: HardwareModel, sources: Iterable[Documented]) -> Itera
             yield Documented(path=place, value=value, source="")
 
 
-def _with_defaults(path: Path) -> HardwareModel | None:
-    """The model with the defaults of its parameters, of which the values beside sources are; None where it has none."""
+def _as_described(path: Path) -> Mapping[str, int | float]:
+    """The numbers with the defaults of all parameters, of which the values beside sources are; none where the template
+    makes no model with these."""
     try:
-        return validate(HardwareModel, render_json(path, resolve_parameters(path, {})))
+        return _numbers_with(path, read_text(path), tuple(resolve_parameters(path, {}).items()))
     except ConfigError:
-        return None
+        return {}
+
+
+@lru_cache(maxsize=16)  # a sweep loads one template for each of its points
+def _numbers_with(
+    path: Path, text: str, parameters: tuple[tuple[str, Scalar], ...]
+) -> Mapping[str, int | float]:
+    """The numbers that a template of this text gives."""
+    del text  # of the key alone
+    return _numbers_of(validate(HardwareModel, render_json(path, dict(parameters))))
 
 
 def _changed(
-    model: HardwareModel, as_described: HardwareModel, entries: Sequence[Documented]
+    numbers: Mapping[str, int | float],
+    as_described: Mapping[str, int | float],
+    entries: Sequence[Documented],
 ) -> Iterator[Changed]:
     """The numbers of a model that its template does not compute from those of their sources."""
-    numbers = _numbers_of(model)
     known = [(entry, _any_of((entry.path,))) for entry in entries]
-    for place, value in _numbers_of(as_described).items():
+    for place, value in as_described.items():
         entry = next((entry for entry, covered in known if covered.match(place)), None)
         if entry is None or isinstance(entry.value, (bool, str, NoneType)) or place not in numbers:
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -143,7 +142,7 @@ def test_a_constant_is_only_read() -> None:
         ({"copies": 2, "pitch": 10**30}, "the address of 'I' reaches 20"),
     ],
 )
-def test_numbers_that_64_bits_cannot_hold(changes: dict[str, Any], message: str) -> None:
+def test_numbers_that_64_bits_cannot_hold(changes: dict[str, object], message: str) -> None:
     program = parse_program(GOOD)
     others = tuple(ref for ref in program.entry.refinements if ref.name != "I")
     large = replace(program.entry.ref("I"), **changes)
