@@ -18,7 +18,7 @@ class ComputeDeps(NestPass):
         2: block [x:4] ( in T[x] … )                   2[0]: block [x:4] ( in T[x] … )
 
     Flow, anti and output dependences on exact regions: two statements that touch different elements are independent,
-    contributions with one aggregation to one element commute. What follows from other dependences is left out.
+    two merges into one element are not, as each reads what it writes. What follows from other dependences is left out.
     Where buffers have addresses the dependences that are there stay, and those of a schedule alone: some of them order
     buffers that share bytes.
     """

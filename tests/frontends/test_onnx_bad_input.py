@@ -100,8 +100,8 @@ def huge(path: Path) -> None:
 
 def sequence(kind: str, *places: int, **attributes: Any) -> ModelProto:
     """A node that takes places or sizes of a sequence of two tensors, or of the tensor itself."""
-    whole = kind == "SplitToSequence"
-    made = node(kind, "x" if whole else "s", "at", to="t", **attributes)
+    taken = {"SplitToSequence": ["x"], "SequenceInsert": ["s", "x"]}.get(kind, ["s"])
+    made = node(kind, *taken, "at", to="t", **attributes)
     last = node("SequenceAt", "t", "first") if kind != "SequenceAt" else node("Identity", "t")
     at = np.array(places if len(places) > 1 else sum(places), np.int64)
     return model(node("SequenceConstruct", "x", "x", to="s"), made, last, at=at, first=np.array(0, np.int64))
@@ -153,6 +153,7 @@ CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
         saved(sequence("SequenceAt", 5)), ("(SequenceAt)", "position 5 lies outside of a sequence with 2 places")
     ),
     "place to erase": (saved(sequence("SequenceErase", -3)), ("(SequenceErase)", "position -3 lies outside")),
+    "place to insert": (saved(sequence("SequenceInsert", -3)), ("(SequenceInsert)", "position -3 lies outside")),
     "parts of nothing": (saved(sequence("SplitToSequence", 0)), ("its parts of 0 do not make up",)),
     "parts of too much": (saved(sequence("SplitToSequence", 1, 700)), ("its parts of [1, 700] do not make up",)),
     "values of a branch": (

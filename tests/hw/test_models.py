@@ -16,7 +16,7 @@ from stripe.config.parameters import Parameter
 from stripe.config.template import render_json
 from stripe.hw import HardwareModel, UnitGraph, load_hardware
 from stripe.ir import ConfigError
-from stripe.ir.dtypes import FP16, FP32, I8, I32
+from stripe.ir.dtypes import FP16, FP32, I8, I32, U8
 
 PROCESSORS = ("aarch64_neon", "portable", "x86_avx2", "x86_avx512")
 MODELS = (
@@ -174,6 +174,12 @@ def test_rates_and_energies_go_by_operation_then_dtype() -> None:
     assert unit.op_energy_pJ("mul", FP16) == 1.1
     assert unit.op_energy_pJ("exp", FP32) == 0.0
     assert unit.mac_energy_pJ(I8) == pytest.approx(0.23)
+
+
+@pytest.mark.parametrize(("machine", "unit"), [("edge_npu", "MAT"), ("edge_npu", "VEC"), ("systolic", "MXU")])
+def test_bytes_without_sign_take_as_much_energy(machine: str, unit: str) -> None:
+    found = load_hardware(machine).exec_unit(unit)
+    assert found.mac_energy_pJ(U8) == found.mac_energy_pJ(I8) > 0
 
 
 def test_look_ups_name_the_nearest() -> None:

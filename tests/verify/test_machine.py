@@ -70,6 +70,14 @@ def test_a_missing_dependence_is_found(scheduled: Program, hardware: HardwareMod
     assert "no dependence orders it after statement 1, both touch 'T0^0'" in text
 
 
+def test_merges_into_one_element_are_ordered() -> None:
+    """Each reads what it writes, and the first fills the buffer: they are no contributions in any order."""
+    program = load("verify/machine/merges")
+    assert check_schedule(program) == []
+    (found,) = check_schedule(broken(program, "1[0]: block", "1: block"))
+    assert "no dependence orders it after statement 0, both touch 'O'" in str(found)
+
+
 def test_a_scalar_that_nothing_waits_for_is_found() -> None:
     text = source("verify/machine/scalar_waited_for")
     assert check_schedule(parse_program(text)) == []

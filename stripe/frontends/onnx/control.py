@@ -219,8 +219,9 @@ def sequence_at(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequ
 def sequence_insert(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     """`SequenceInsert`: at a position, from the end where it is negative; at the end without one."""
     items = list(_sequence(inputs[0]).items)
-    place = _position(inputs[2], len(items) + 1) if len(inputs) > 2 else len(items)
-    place += len(items) if place < 0 else 0
+    place = known(inputs[2], "position") if len(inputs) > 2 else len(items)
+    if abs(place) > len(items):
+        raise Unsupported(f"its position {place} lies outside of a sequence with {len(items)} items")
     items.insert(place, inputs[1])
     return [SequenceValue(tuple(items))]
 

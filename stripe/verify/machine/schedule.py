@@ -133,7 +133,8 @@ _ROUNDING = 1e-6
 
 
 def _check_conflicts(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
-    """Two statements of main that touch a common element, one writing it, are ordered."""
+    """Two statements of main that touch a common element, one writing it, are ordered. So are two merges: each reads
+    what it writes, and the first fills the buffer with the identity."""
     depth = len(nest.path)
     by_buffer: dict[object, list[Access]] = {}
     for access in accesses(nest):
@@ -147,10 +148,7 @@ def _check_conflicts(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
                 one, two = pair = (first.path[depth], second.path[depth])
                 if one == two or pair in said or is_in(one, order[two]) or is_in(two, order[one]):
                     continue
-                # contributions of one aggregation commute
-                merges = first.is_write and second.is_write and first.agg is not Agg.ASSIGN
-                commute = merges and first.agg is second.agg
-                if not commute and not first.footprint.disjoint(second.footprint):
+                if not first.footprint.disjoint(second.footprint):
                     said.add(pair)
                     message = f"no dependence orders it after statement {one}, both touch '{first.buffer}'"
                     statement = nest.block.statements[two]
