@@ -20,27 +20,39 @@ def part_tiles(
     """The tile of each index of `free`, which keep points apart, for at most so many parts: the quickest, then the tile
     with the most parts, the fewest empty points and the fewest indices."""
     split = [block.index(name) for name in free]
-    states: dict[tuple[int, ...], int] = {(): 1}
+    # The tiles of the first indices, with their parts, their points and how many indices they split.
+    states: dict[tuple[int, ...], tuple[int, int, int]] = {(): (1, 1, 0)}
     for index in split:
         states = {
-            (*chosen, size): count * -(-index.range // size)
-            for chosen, count in states.items()
-            for size in even_tiles(index.range, parts // count)
+            (*chosen, size): (made * count, points * count * size, used + (count > 1))
+            for chosen, (made, points, used) in states.items()
+            for size in even_tiles(index.range, parts // made)
+            for count in [-(-index.range // size)]
         }
-
+        if times is None:
+            states = _best_by_parts(states)
     tiles = [{i.name: size for i, size in zip(split, state, strict=True)} for state in states]
     cycles: Sequence[float] = [0.0] * len(tiles)
     if times is not None:
         rows = [[tile.get(index.name, index.range) for index in block.iterated] for tile in tiles]
-        cycles = times(rows, list(states.values()))
+        cycles = times(rows, [count for count, _, _ in states.values()])
+    costs = [
+        (time, parts - count, points, used)
+        for time, (count, points, used) in zip(cycles, states.values(), strict=True)
+    ]
+    return tiles[costs.index(min(costs))]
 
-    def cost(number: int) -> tuple[float, int, int, int]:
-        tile = tiles[number]
-        used = sum(tile[index.name] < index.range for index in split)
-        count = prod(-(-index.range // tile[index.name]) for index in split)
-        return cycles[number], parts - count, padded_points(block, tile), used
 
-    return tiles[min(range(len(tiles)), key=cost)]
+def _best_by_parts(
+    states: Mapping[tuple[int, ...], tuple[int, int, int]],
+) -> dict[tuple[int, ...], tuple[int, int, int]]:
+    """The state of each number of parts with the fewest points, then indices. It stays ahead of the others, however the
+    indices that follow are split: these multiply its points and add to its indices as they do with theirs."""
+    best: dict[int, tuple[int, ...]] = {}
+    for chosen, cost in states.items():
+        if cost[0] not in best or cost < states[best[cost[0]]]:
+            best[cost[0]] = chosen
+    return {chosen: cost for chosen, cost in states.items() if best[cost[0]] == chosen}
 
 
 def padded_points(block: Block, tiles: Mapping[str, int]) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+from math import prod
 from typing import Any
 
 import pytest
@@ -9,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stripe.ir import ConfigError, print_program
+from stripe.ir import Block, ConfigError, Index, print_program
 from stripe.passes.base import PassContext
 from stripe.passes.registry import find_pass
+from stripe.rewrite.parts import part_tiles
 from tests.passes.programs import CHAIN, CONV, SRAM, lines_of, matmul, on, run_pass, tiled
 from tests.support.programs import load
 
@@ -116,6 +120,28 @@ def test_a_box_over_several_banks_is_refused() -> None:
     refused, remarks = run_pass(whole, "partition", **BANKS, num_parts=3)
     assert refused is whole
     assert "not split over 3 banks: a view spans banks of " in str(remarks[0])
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=3), st.integers(1, 60))
+def test_no_split_is_better_than_the_one_taken(ranges: list[int], parts: int) -> None:
+    """Among all tiles: the most parts, the fewest points, the fewest indices."""
+
+    def cost(sizes: Sequence[int]) -> tuple[int, int, int]:
+        counts = [-(-whole // size) for whole, size in zip(ranges, sizes, strict=True)]
+        used = sum(count > 1 for count in counts)
+        return -prod(counts), prod(count * size for count, size in zip(counts, sizes, strict=True)), used
+
+    block = Block("", tuple(Index(f"i{number}", size) for number, size in enumerate(ranges)))
+    found = part_tiles(block, [index.name for index in block.indices], parts)
+    allowed = (cost(sizes) for sizes in product(*(range(1, size + 1) for size in ranges)))
+    assert cost([*found.values()]) == min(each for each in allowed if -each[0] <= parts)
+
+
+def test_many_parts_of_many_indices_are_found_at_once() -> None:
+    block = Block("", tuple(Index(f"i{number}", size) for number, size in enumerate([64, 56, 56, 7, 9, 100])))
+    tiles = part_tiles(block, [index.name for index in block.indices], 1 << 14)
+    assert prod(-(-index.range // tiles[index.name]) for index in block.indices) > 0.99 * (1 << 14)
 
 
 @settings(deadline=None, max_examples=25)
