@@ -41,7 +41,7 @@ def conv(size: int, window: int, c: int, k: int, stride: int = 1) -> LoopNest:
 def target(nest: LoopNest, *, free: bool = False, bypass: bool = False, keep: bool = False) -> Hierarchy:
     """ref16x16 with the weights stationary."""
     hardware = load_hardware("ref16x16", {"FREE": free, "BYPASS": bypass, "KEEP_HALO": keep})
-    return hierarchy_for(nest, nest.operands[0], hardware, "PE", I8)
+    return hierarchy_for(nest, nest.operands[0], hardware, "PE", hardware.exec_unit("PE").mac_energy_pJ(I8))
 
 
 MATMUL = matmul(512, 512, 512)
@@ -187,7 +187,7 @@ def test_no_plan_where_nothing_fits() -> None:
 def chains(machine: HardwareModel, unit: str) -> list[set[str]]:
     """For each operand of a product the memories that may hold it, one after the other."""
     nest = matmul(4, 4, 4)
-    levels = hierarchy_for(nest, nest.operands[0], machine, unit, I8)
+    levels = hierarchy_for(nest, nest.operands[0], machine, unit, machine.exec_unit(unit).mac_energy_pJ(I8))
     found = zip(*residencies(nest, levels), strict=True)
     return [{" ".join(node.level.memory for node in chain) for chain in each} for each in found]
 

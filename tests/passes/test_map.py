@@ -11,6 +11,8 @@ from stripe.cost.counts.counts import count_program
 from stripe.hw import load_hardware
 
 MATMUL = "function (I[M=32, K=64]: i8, W[K, N=48]: i8) -> (O) { O[m, n : M, N] = +(I[m, k] * W[k, n]); }"
+QUANTISED = MATMUL.replace("[m, n : M, N] =", "[m, n : M, N]: i32 =")
+"""Products of bytes, summed in 32 bits: a unit reads the bytes as they are."""
 CONV = """function (I[X=8, Y=8, C=16]: i8, W[FX=3, FY=3, C, K=16]: i8) -> (O) {
     O[x, y, k : 6, 6, K] = +(I[x + i, y + j, c] * W[i, j, c, k]);
 }"""
@@ -28,7 +30,9 @@ GAPS = [strided(2, 1), strided(3, 2), strided(4, 1, channels=3)]
 
 
 @pytest.mark.parametrize(
-    "source", [MATMUL, CONV, *GAPS], ids=["matmul", "conv", "1 of 2", "2 of 3", "1 of 4"]
+    "source",
+    [MATMUL, QUANTISED, CONV, *GAPS],
+    ids=["matmul", "quantised", "conv", "1 of 2", "2 of 3", "1 of 4"],
 )
 @pytest.mark.parametrize("rules", [{}, {"FREE": True}, {"BYPASS": True}, {"KEEP_HALO": True}], ids=str)
 def test_counts_of_the_program_are_the_price(source: str, rules: dict[str, bool]) -> None:
@@ -96,7 +100,7 @@ def test_a_name_that_no_block_has_is_told() -> None:
         mapped(MATMUL, ",space={row=[k]}")
 
 
-@pytest.mark.parametrize("source", [MATMUL, CONV], ids=["matmul", "conv"])
+@pytest.mark.parametrize("source", [MATMUL, QUANTISED, CONV], ids=["matmul", "quantised", "conv"])
 @pytest.mark.parametrize(
     ("machine", "unit"),
     [("ref16x16", ""), ("dsp_conv", "CONV"), ("systolic", "MXU"), ("hexagon", ""), ("eyeriss", "")],

@@ -106,7 +106,7 @@ def measured(layer: Layer, rules: Rules) -> Measured:
     assert not isinstance(problem, Refusal)
     mapper = Mapper(machine, "PE", peels=False)
     start = process_time()
-    (plan,) = mapper.plans(problem, stripe.DTYPES["i8"])
+    (plan,) = mapper.plans(problem, machine.exec_unit("PE").mac_energy_pJ(stripe.DTYPES["i8"]))
     seconds = process_time() - start
     entry = MappingBuilder(machine, "PE", ("step",), {}).mapped(nest.blocks[0], nest.path, plan)
     assert not isinstance(entry, Refusal)

@@ -11,7 +11,7 @@ from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import HardwareModel, Role
-from stripe.ir import ConfigError, DType
+from stripe.ir import ConfigError
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ def hierarchy_for(
     stationary: Operand,
     hardware: HardwareModel,
     unit: str,
-    dtype: DType,
+    compute_pJ: float,
     rules: MappingRules = MappingRules(),
     *,
     step_cycles: float | None = None,
 ) -> Hierarchy:
     """The machine for a product of two operands, of which `stationary` takes that role: the memories between the main
-    memory and the unit, the farthest first, and the axes of its grid. `dtype` is the factors'. `step_cycles` are those
-    of one point on one unit, which adds the cycles of the array and of the buses; None where time does not count.
+    memory and the unit, the farthest first, and the axes of its grid. `compute_pJ` and `step_cycles` are those of one
+    point on one unit, to which the cycles of the array and of the buses come; None where time does not count.
 
     Raises ConfigError for a machine without a main memory.
     """
@@ -65,7 +65,7 @@ def hierarchy_for(
     return Hierarchy(
         tuple(levels),
         axes,
-        engine.mac_energy_pJ(dtype),
+        compute_pJ,
         engine.shares_diagonals,
         step_cycles or 0.0,
         hardware.leakage_pJ_per_cycle if step_cycles is not None else 0.0,

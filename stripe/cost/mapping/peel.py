@@ -12,7 +12,7 @@ from stripe.cost.mapping.search import Found, LoopMapping, Objective, search
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
 from stripe.hw.schema import HardwareModel
-from stripe.ir import DType, Nest
+from stripe.ir import Nest
 from stripe.ir.frozen import replace
 
 UNRESTRICTED = MappingRules()
@@ -87,17 +87,17 @@ class Mapper:
     def plans(
         self,
         nest: LoopNest,
-        dtype: DType,
+        compute_pJ: float,
         rules: MappingRules = UNRESTRICTED,
         stationary: str = "",
         plans: int = 1,
         step_cycles: float = 0.0,
     ) -> list[PlannedNest]:
-        """The best plans for a nest, the best first. `rules` go by the names of its canonical form; `step_cycles` are
-        those of one point on one unit, where time counts."""
+        """The best plans for a nest, the best first. `rules` go by the names of its canonical form; `compute_pJ` and,
+        where time counts, `step_cycles` are those of one point on one unit."""
         self.priced = self.mappings = 0
         held = next((n for n, operand in enumerate(nest.operands[:-1]) if operand.name == stationary), None)
-        task = _NestSearch(self, dtype, rules, held, plans, step_cycles)
+        task = _NestSearch(self, compute_pJ, rules, held, plans, step_cycles)
         whole = task.whole(nest)
         if self.peels:
             cut = task.cut(nest, whole[0].price if whole else float("inf"))
@@ -127,7 +127,7 @@ class Mapper:
 @dataclass(frozen=True)
 class _NestSearch:
     mapper: Mapper
-    dtype: DType
+    compute_pJ: float
     rules: MappingRules
     stationary: int | None
     plans: int
@@ -140,7 +140,7 @@ class _NestSearch:
         cycles = self.step_cycles if mapper.counts_time else None
         targets = [
             hierarchy_for(
-                form, operand, mapper.hardware, mapper.unit, self.dtype, self.rules, step_cycles=cycles
+                form, operand, mapper.hardware, mapper.unit, self.compute_pJ, self.rules, step_cycles=cycles
             )
             for operand in held
         ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from stripe.cost.counts.operations import widenings
 from stripe.cost.mapping.peel import PlannedNest
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
 from stripe.cost.mapping.search import LoopMapping
@@ -204,16 +205,18 @@ def _cut(block: Block, name: str, size: int) -> Block:
 
 
 def loop_nest(nest: Nest) -> LoopNest | Refusal:
-    """The innermost block of `nest` as a mapping problem: a product of two operands that is summed."""
+    """The innermost block of `nest` as a mapping problem: a product of two operands, widened or not, that is
+    summed."""
     block = nest.block
-    match block.statements:
-        case (Load(a, first), Load(b, second), Intrinsic(c, "mul", inputs), Store(result, value)) if {
+    widened = {cast.into: cast.inputs[0] for cast in widenings(block)}
+    match [s for s in block.statements if not (isinstance(s, Intrinsic) and s.into in widened)]:
+        case [Load(a, first), Load(b, second), Intrinsic(c, "mul", inputs), Store(result, value)] if {
             a,
             b,
-        } == set(inputs) and c == value:
+        } == {widened.get(name, name) for name in inputs} and c == value:
             names = (first, second, result)
         case _:
-            return Refusal("it is not two loads, a product and a store")
+            return Refusal("it is not two loads, which may be widened, a product and a store")
     if block.ref(result).agg is not Agg.ADD:
         return Refusal(f"{result} is not summed")
     if not block.indices:

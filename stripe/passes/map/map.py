@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from stripe.cost.counts.energy import operations_energy
+from stripe.cost.counts.operations import point_operations
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, ConfigError, Nest, Program, StripeError, block_at
 from stripe.ir.frozen import replace
@@ -122,11 +124,11 @@ class Map(Pass):
         problem = loop_nest(nest)
         if isinstance(problem, Refusal):
             return problem
-        dtype = nest.block.ref(problem.operands[0].name).dtype
+        energy = operations_energy(point_operations(nest.block), mapper.hardware.exec_unit(mapper.unit))
         simulates = self.objective != "energy" and context.price is not None
         wanted = max(self.plans, EXACT) if simulates else self.plans
         cycles = mapper.point_cycles(nest) if mapper.counts_time else 0.0
-        ranked = mapper.plans(problem, dtype, self._rules(problem), self.stationary, wanted, cycles)
+        ranked = mapper.plans(problem, energy, self._rules(problem), self.stationary, wanted, cycles)
         if not ranked:
             return Refusal("no mapping fits into the memories of the machine")
         blocks: list[tuple[float, int, PlannedNest, Block]] = []
