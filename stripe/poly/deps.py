@@ -15,6 +15,7 @@ from stripe.ir import (
     Domain,
     Interval,
     Nest,
+    beginnings,
     determined,
     scalar_defined,
     scalars_used,
@@ -89,7 +90,7 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
     found: list[Dependence] = list(_scalar_dependences(nest.block))
-    for earlier, use in _candidates(nest):
+    for earlier, use in _candidates([*_uses(nest)]):
         both = earlier.common(use)
         if both is not None:
             kind = DepKind.OUTPUT if use.write else DepKind.FLOW
@@ -100,15 +101,20 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
 
 def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[int, ...], ...]:
     """For each direct statement of the block the statements that must run before it; without transitive ones when
-    `reduced`.
+    `reduced`. The first statement that uses a buffer which begins at an identity fills it: the others wait for it,
+    whichever elements they use.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
     count = len(nest.block.statements)
     before: list[set[int]] = [set() for _ in range(count)]
     for dependence in _scalar_dependences(nest.block):
         before[dependence.after].add(dependence.before)
+    uses = [*_uses(nest)]
+    for filling, users in _filling(nest, uses):
+        for number in users - {filling}:
+            before[number].add(filling)
     pairs: list[list[tuple[_Use, _Use]]] = [[] for _ in range(count)]
-    for earlier, use in _candidates(nest):
+    for earlier, use in _candidates(uses):
         pairs[use.statement].append((earlier, use))
     order: list[int] = []  # bit n: statement n runs before
     for number, mine in enumerate(pairs):
@@ -126,18 +132,31 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
     return transitive_reduction(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
 
 
-def _candidates(nest: Nest) -> Iterator[tuple[_Use, _Use]]:
+def _candidates(found: Sequence[_Use]) -> Iterator[tuple[_Use, _Use]]:
     """Pairs of uses of one buffer by an earlier and a later statement, one of which writes."""
     uses: dict[Buffer, list[_Use]] = {}
     writes: dict[Buffer, list[_Use]] = {}
-    for number in range(len(nest.block.statements)):
-        for use in _uses(nest, number):
-            for earlier in (uses if use.write else writes).get(use.buffer, ()):
-                if earlier.statement != number:
-                    yield earlier, use
-            uses.setdefault(use.buffer, []).append(use)
-            if use.write:
-                writes.setdefault(use.buffer, []).append(use)
+    for use in found:
+        for earlier in (uses if use.write else writes).get(use.buffer, ()):
+            if earlier.statement != use.statement:
+                yield earlier, use
+        uses.setdefault(use.buffer, []).append(use)
+        if use.write:
+            writes.setdefault(use.buffer, []).append(use)
+
+
+def _filling(nest: Nest, uses: Sequence[_Use]) -> Iterator[tuple[int, set[int]]]:
+    """For each buffer that begins at an identity in a statement of the block, that statement and all that use it:
+    allocations of the block, and of the entry where the block is main."""
+    users: dict[Buffer, list[int]] = {}
+    for use in uses:
+        users.setdefault(use.buffer, []).append(use.statement)
+    for holder in [nest, *([nest.outer] if nest.outer is not None and nest.block.is_main else [])]:
+        begins = beginnings(holder.block)
+        for ref in holder.block.allocs:
+            numbers = users.get(Buffer(holder.path, ref.name))
+            if numbers and begins[ref.name] is not Agg.ASSIGN:
+                yield numbers[0], {*numbers}
 
 
 def _scalar_dependences(block: Block) -> Iterator[Dependence]:
@@ -151,15 +170,18 @@ def _scalar_dependences(block: Block) -> Iterator[Dependence]:
             defined[scalar] = number
 
 
-def _uses(nest: Nest, number: int) -> Iterator[_Use]:
-    statement = nest.block.statements[number]
-    found = accesses(nest.enter(number)) if isinstance(statement, Block) else leaf_accesses(nest, number)
-    groups: dict[tuple[bool, Buffer], list[Access]] = {}
-    for access in found:
-        if len(access.buffer.path) <= len(nest.path):  # an allocation inside the statement concerns it alone
-            groups.setdefault((access.is_write, access.buffer), []).append(access)
-    for (write, buffer), parts in groups.items():
-        yield _Use(nest, number, write, buffer, tuple(parts))
+def _uses(nest: Nest) -> Iterator[_Use]:
+    """The uses of buffers from around, statement by statement."""
+    for number, statement in enumerate(nest.block.statements):
+        found = accesses(nest.enter(number)) if isinstance(statement, Block) else leaf_accesses(nest, number)
+        groups: dict[tuple[bool, Buffer], list[Access]] = {}
+        for access in found:
+            if len(access.buffer.path) <= len(
+                nest.path
+            ):  # an allocation inside the statement concerns it alone
+                groups.setdefault((access.is_write, access.buffer), []).append(access)
+        for (write, buffer), parts in groups.items():
+            yield _Use(nest, number, write, buffer, tuple(parts))
 
 
 def touched_at(access: Access, prefix: Sequence[str]) -> Points:

@@ -1,9 +1,10 @@
 """Faults of gcc 12. In what it makes vectors of: several sums in one loop, of which terms are lost (its bugs 107212 and
-110381), products beside sums (107647), roundings of elements beside each other. In selects and
-comparisons of integers: 108166, 111331, 118915, 107131."""
+110381), products beside sums (107647), roundings of elements beside each other, neighbours that one iteration stores
+(114375). In what it carries from iteration to iteration (106892). In selects and comparisons of integers: 108166, 111331, 118915, 107131."""
 
 from __future__ import annotations
 
+import subprocess
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ import stripe
 from stripe.emit.c.dialect import C11
 from stripe.emit.c.function import FunctionText
 from stripe.exec.compile import compile_program
-from stripe.exec.toolchain import CompileOptions
+from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import Program
 from tests.support.programs import load, source
 from tests.support.running import run_apart
@@ -305,3 +306,70 @@ def test_a_chain_of_masks_in_one_point_is_computed() -> None:
     for level in ("O1", "O2", "O3", "Os"):
         found = compile_program(program, CompileOptions(level=level)).run(given)
         np.testing.assert_array_equal(found["O"], expected, err_msg=level)
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64", "fp32", "fp64"])
+@pytest.mark.parametrize(
+    "rows", ["64, 2] = =(X[a, 1 - z]), a < 59", "64, 2] = =(X[a + 5, 1 - z])", "70, 2] = =(X[a, 1 - z])"]
+)
+def test_no_guarded_neighbours_are_exchanged(dtype: str, rows: str) -> None:
+    """gcc forgets the order of neighbours that are loaded under a test (its bug 114375, with AVX2)."""
+    text = f"function (X[N=64, C=2]: {dtype}) -> (O) {{ T[a, z : {rows}; O = T + T; }}"
+    _check(stripe.run_passes(stripe.parse(text), FUSED.removesuffix(",scalarize")))
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64", "fp32"])
+@pytest.mark.parametrize("test", ["j - 5 >= 0", "59 - j >= 0"])
+def test_no_neighbours_of_one_point_are_exchanged(dtype: str, test: str) -> None:
+    two = "(fp32)2.0" if dtype == "fp32" else f"({dtype})2"
+    text = source("emit/exchanged_neighbours").replace(" i32", f" {dtype}").replace("(i32)2", two)
+    _check(stripe.parse(text.replace("j - 5 >= 0", test)))
+
+
+GUARDED = """
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int main(void) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *memory = mmap(0, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_NONE)) return 2;
+  const void *X = memory + page - COUNT * sizeof(TYPE);
+  static char results[1 << 16];
+  stripe_program(X, (void *)results);
+  return 0;
+}
+"""
+"""Runs the program on an input that ends where memory may not be read."""
+
+
+@pytest.mark.parametrize("c_type", ["int32_t", "int16_t", "int64_t", "float"])
+@pytest.mark.parametrize(("copies", "stride"), [(4, 2), (8, 2), (8, 4), (16, 2), (16, 4)])
+def test_nothing_behind_an_input_is_read(c_type: str, copies: int, stride: int) -> None:
+    """Each element of a few, several times: gcc loads more of them than there are."""
+    dtype = {"int32_t": "i32", "int16_t": "i16", "int64_t": "i64", "float": "fp32"}[c_type]
+    count = 15 * stride + 1
+    program = stripe.parse(
+        f"function (X[N={count}]: {dtype}) -> (O) {{ O[a, z : 16, {copies}] = =(X[{stride}*a]); }}"
+    )
+    code = "#define _DEFAULT_SOURCE\n" + stripe.translate(program, "c") + GUARDED
+    code = code.replace("COUNT", str(count)).replace("TYPE", c_type)
+    built = toolchain(CompileOptions()).build(code, shared=False)
+    assert subprocess.run([built], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64", "u8", "fp64"])
+def test_no_value_is_carried_past_an_iteration_that_does_not_run(dtype: str) -> None:
+    """Three merges at falling places: the inner loop runs not at all for some points (bug 106892)."""
+    text = source("emit/falling_neighbours").replace(" i32", f" {dtype}")
+    _check(stripe.parse(text.replace("(i32)0", "(fp64)0.0" if dtype == "fp64" else f"({dtype})0")))
+
+
+def test_no_value_of_a_convolution_with_falling_results_is_lost() -> None:
+    text = """function (A[X=8, N=10]: i32) -> (O) {
+      R[x, 10 - b - a - p : 8, 11] = +(A[x, a + b]), b < 3, a < 5, p < 3, 2 + b - a < 60;
+      O = R + 1;
+    }"""
+    passes = "unroll{reqs=[contraction],expand_idx=p},reorder_indexes{reqs=[contraction],by=runs}," + FUSED
+    _check(stripe.run_passes(stripe.parse(text), passes.replace("b_reqs=[kernel]", "b_reqs=[eltwise]")))

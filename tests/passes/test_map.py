@@ -103,7 +103,13 @@ def test_a_name_that_no_block_has_is_told() -> None:
 @pytest.mark.parametrize("source", [MATMUL, QUANTISED, CONV], ids=["matmul", "quantised", "conv"])
 @pytest.mark.parametrize(
     ("machine", "unit"),
-    [("ref16x16", ""), ("dsp_conv", "CONV"), ("systolic", "MXU"), ("hexagon", ""), ("eyeriss", "")],
+    [
+        ("ref16x16", ""),
+        ("dsp_conv", "CONV"),
+        ("systolic", "MXU"),
+        ("hexagon", ""),
+        pytest.param("eyeriss", "", marks=pytest.mark.long),
+    ],
 )
 def test_the_latency_is_near_the_simulated_one(machine: str, unit: str, source: str) -> None:
     """Each transfer takes its latency besides its bytes; a plan by energy is no quicker."""

@@ -27,6 +27,7 @@ from stripe.ir import (
 from stripe.passes.base import PassContext
 from stripe.passes.memory_placement.units import may_alias, unit_path
 from stripe.passes.registry import find_pass
+from stripe.poly import statement_deps
 from stripe.verify.machine import units
 from stripe.verify.machine.claims import check_claims
 from stripe.verify.machine.schedule import check_placement, check_schedule
@@ -70,12 +71,15 @@ def test_a_missing_dependence_is_found(scheduled: Program, hardware: HardwareMod
     assert "no dependence orders it after statement 1, both touch 'T0^0'" in text
 
 
-def test_merges_into_one_element_are_ordered() -> None:
-    """Each reads what it writes, and the first fills the buffer: they are no contributions in any order."""
-    program = load("verify/machine/merges")
+@pytest.mark.parametrize("element", ["1", "0"], ids=["other element", "one element"])
+def test_merges_wait_for_the_first_which_fills_the_buffer(element: str) -> None:
+    """Whichever elements they touch; into one element they are no contributions in any order, as each reads it."""
+    program = broken(load("verify/machine/merges"), "O[1]", f"O[{element}]")
     assert check_schedule(program) == []
-    (found,) = check_schedule(broken(program, "1[0]: block", "1: block"))
-    assert "no dependence orders it after statement 0, both touch 'O'" in str(found)
+    unordered = broken(program, "1[0]: block", "1: block")
+    (found,) = check_schedule(unordered)
+    assert "no dependence orders it after statement 0, which fills 'O'" in str(found)
+    assert statement_deps(Nest.root(unordered.entry).enter(0)) == ((), (0,))
 
 
 def test_a_scalar_that_nothing_waits_for_is_found() -> None:

@@ -14,6 +14,7 @@ placed right below the nearest node above it that does depend on the index: only
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -21,10 +22,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Node, Numbers, Operand, touched
+from stripe.cost.mapping.problem import Hierarchy, Level, Link, LoopNest, Node, Numbers, Operand, touched
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
+Cycles: TypeAlias = defaultdict[int, float]
+"""By term, the cycles for which each of its elements needs something."""
 Extents: TypeAlias = dict[str, Integers]
 """For each index of a group its extent (how many values it takes inside of a node), one row a choice."""
 
@@ -62,8 +65,10 @@ class PriceTerms:
         self.names: list[str] = []
         self.pJ: list[float] = []
         self.constant_pJ = nest.points * target.compute_pJ
-        self.cycles: dict[str, dict[int, float]] = {}
+        self.cycles: defaultdict[str, Cycles] = defaultdict(lambda: defaultdict(float))
         """By resource, the cycles for which each of some terms needs it."""
+        self.serial: Cycles = defaultdict(float)
+        """The cycles of some terms where nothing overlaps: on the slowest link of each way, and on the array."""
         self._timed = bool(target.links)
         self._holds: list[Node] = []
         self.limits: list[tuple[list[int], float]] = []
@@ -78,22 +83,40 @@ class PriceTerms:
         for axis in target.axes:
             self.limits.append(([self._add(f"positions along {axis.name}", 0.0)], float(axis.size)))
         if self._timed:
-            self.cycles["array"] = {self._add("steps", 0.0): target.step_cycles}
+            steps = self._add("steps", 0.0)
+            self.cycles["array"][steps] = self.serial[steps] = target.step_cycles
+
+    @property
+    def busiest(self) -> list[Cycles]:
+        """`cycles` without resources that another needs longer whatever the factors."""
+        found: list[Cycles] = []
+        for mine in sorted(self.cycles.values(), key=lambda terms: -sum(terms.values())):
+            if not any(all(other.get(term, 0.0) >= each for term, each in mine.items()) for other in found):
+                found.append(mine)
+        return found
 
     def _add_moved(
-        self, name: str, pJ: float, places: Sequence[tuple[str, str]], size: int, fills: int | None = None
+        self, name: str, pJ: float, ways: Sequence[tuple[str, str]], size: int, fills: int | None = None
     ) -> None:
-        """The elements that go between the two `places`, in as many transfers as the term `fills` says, and where time
-        counts the elements of one position alone."""
+        """The elements that go on the `ways` between two memories, in as many transfers as the term `fills` says, and
+        where time counts the elements of one position alone."""
         number = self._add(name, pJ)
         alone = self._add(f"{name}, one position", 0.0) if self._timed else number
-        for place in places:
-            for link in self.target.links.get(place, ()):
-                terms = self.cycles.setdefault(link.resource, {})
-                term = alone if link.apart else number
-                terms[term] = terms.get(term, 0.0) + link.cycles * size
-                if fills is not None and link.latency:
-                    terms[fills] = terms.get(fills, 0.0) + link.latency
+        for link, tables in self._links(ways):
+            for cycles in tables:
+                cycles[alone if link.apart else number] += link.cycles * size
+            if fills is not None and link.latency:
+                self.cycles[link.resource][fills] += link.latency
+                self.serial[fills] += link.latency
+
+    def _links(self, ways: Sequence[tuple[str, str]]) -> Iterator[tuple[Link, list[Cycles]]]:
+        """The links of ways, with the cycles to which they add: of their resource, and the slowest of a way of work one
+        after the other."""
+        for way in ways:
+            links = self.target.links.get(way, ())
+            slowest = max(links, key=lambda link: link.cycles, default=None)
+            for link in links:
+                yield link, [self.cycles[link.resource], *([self.serial] if link is slowest else [])]
 
     def _add(self, name: str, pJ: float) -> int:
         self.names.append(name)

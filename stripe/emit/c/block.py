@@ -191,12 +191,13 @@ class BlockEmitter:
                 if tile:
                     tile.open_accumulators(level, stack)
                 self._open_accumulators(plan, level, writer, stack)
-                hint = plan.hints[level]
-                # gcc makes vectors of a loop with a hint whatever the options of its function say.
-                if not (writer.function.sums and isinstance(hint, SimdHint)):
-                    writer.function.raw(*self.dialect.hint(hint))
+                hint = self.dialect.hint(plan.hints[level])
+                if isinstance(plan.hints[level], SimdHint):
+                    writer.function.hints[len(writer.function.lines)] = hint
+                else:
+                    writer.function.raw(*hint)
                 head = self.dialect.loop(loop.var, *writer.bounds(loop))
-                stack.enter_context(writer.function.braces(head))
+                stack.enter_context(writer.function.loop(head, loop.var, is_short=plan.is_short(level)))
                 if loop.guards:
                     stack.enter_context(writer.function.braces(f"if ({writer.condition(loop.guards)})"))
             if tile:

@@ -56,18 +56,30 @@ def normal_form(definition: Sequence[str], identifier: Callable[[str], str]) -> 
 
 
 @dataclass(slots=True)
+class _Loop:
+    """A loop that is open: its variable, whether gcc may make straight code of it, and the elements (by pointer and
+    place) to which one iteration stores, loops inside that it makes straight code of included."""
+
+    var: str
+    is_short: bool
+    stores: set[tuple[str, Affine]] = field(default_factory=set[tuple[str, Affine]])
+
+
+@dataclass(slots=True)
 class FunctionText:
     """The lines of a function body. Names that are used and not declared inside are passed in.
 
     `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
     with the sum that takes it. `negates`: sums of products may be negated. `sums`: floats are added or subtracted in
-    several places, or a loop carries several sums. `tiled`: the code names the vectors that registers hold.
+    several places, or a loop carries several sums. `groups`: one iteration of a loop stores to several elements of a
+    buffer. `tiled`: the code names the vectors that registers hold.
     """
 
     dialect: Dialect
     fuses: bool = False
     negates: bool = False
     sums: bool = False
+    groups: bool = False
     tiled: bool = False
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
@@ -76,6 +88,14 @@ class FunctionText:
     written: set[str] = field(default_factory=set[str])
     variables: dict[str, str] = field(default_factory=dict[str, str])
     inner_pointers: list[Pointer] = field(default_factory=list[Pointer])
+    hints: dict[int, Sequence[str]] = field(default_factory=dict[int, Sequence[str]])
+    """Hints that a loop makes vectors, by the number of the line that they precede."""
+    _loops: list[_Loop] = field(default_factory=list[_Loop])
+
+    @property
+    def vectorizes(self) -> bool:
+        """Whether gcc may make vectors of loops. It does so with a hint whatever the options of the function say."""
+        return not (self.sums or self.groups)
 
     @property
     def compiler_options(self) -> list[str]:
@@ -84,12 +104,12 @@ class FunctionText:
         given = {
             "fp-contract=fast": self.fuses,
             "rounding-math": self.negates,
-            "no-predictive-commoning": self.fuses or self.tiled,
+            "no-predictive-commoning": True,
             "no-tree-slp-vectorize": True,
             "no-ssa-phiopt": True,
             "no-tree-reassoc": True,
             "no-expensive-optimizations": not has_loops,
-            "no-tree-loop-vectorize": self.sums,
+            "no-tree-loop-vectorize": not self.vectorizes,
         }
         return [option for option, holds in given.items() if holds]
 
@@ -108,6 +128,28 @@ class FunctionText:
         yield
         self.indent -= 1
         self.line("}")
+
+    @contextmanager
+    def loop(self, head: str, var: str, *, is_short: bool) -> Generator[None]:
+        """The loop of a variable. `is_short`: gcc may make straight code of it."""
+        self._loops.append(_Loop(var, is_short))
+        with self.braces(head):
+            yield
+        loop = self._loops.pop()
+        if len({pointer for pointer, _ in loop.stores}) < len(loop.stores):
+            self.groups = True
+        if not self._loops:
+            return
+        outer = self._loops[-1]
+        if loop.is_short:
+            outer.stores |= {(name, at.subs({var: Affine(n)})) for name, at in loop.stores for n in (0, 1)}
+        else:
+            outer.is_short = False
+
+    def store(self, pointer: Pointer, place: Affine) -> None:
+        """Notes a store to an element."""
+        if self._loops:
+            self._loops[-1].stores.add((pointer.name, place))
 
     def declare(self, *names: str) -> None:
         self.declared.update(names)
@@ -147,9 +189,10 @@ class FunctionText:
         ]
         texts += [f"{self.variables[variable]}{variable}" for variable in variables]
         options = ", ".join(map(json.dumps, self.compiler_options))
+        hints = self.hints if self.vectorizes else {}
         return [
             f"ST_FUNCTION({options}) {self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{",
-            *self.lines,
+            *(text for number, line in enumerate(self.lines) for text in (*hints.get(number, ()), line)),
             "}",
         ]
 

@@ -196,6 +196,8 @@ class TileWriter:
             )
             writer.scope.fresh.discard(held.text)
         element = "" if held else self._element(area, place, write=True)
+        if lanes == 1 and not held:
+            writer.function.store(area.pointer, place)
         if agg is Agg.ASSIGN or first:
             new = self._wide(values[statement.value], lanes)
         else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 
 from stripe.emit.c.vectors import vector_type
 from stripe.emit.c.writer import Writer
-from stripe.emit.loops.scope import Area
+from stripe.emit.loops.plan import PEELED
 from stripe.emit.loops.tiles import interval
 from stripe.emit.loops.transposes import Squares
 from stripe.ir import DTYPES, DType
@@ -20,30 +21,28 @@ def write_transpose(found: Squares, writer: Writer) -> None:
     ends = [low + (high - low) // found.lanes * found.lanes for low, high in limits]
     (low, high), (first, last) = limits
     name = _helper(source.pointer.dtype, found.lanes, writer)
-    with_loops(writer, found, [(low, ends[0], found.lanes), (first, ends[1], found.lanes)], [
-        f"{name}(&{_element(source, writer)}, {found.by}, &{_element(target, writer, write=True)}, {found.to});"
-    ])  # fmt: skip
-    copy = [f"{_element(target, writer, write=True)} = {_element(source, writer)};"]
-    if ends[1] < last:
-        with_loops(writer, found, [(low, ends[0], 1), (ends[1], last, 1)], copy)
-    if ends[0] < high:
-        with_loops(writer, found, [(ends[0], high, 1), (first, last, 1)], copy)
+    with _loops(writer, found, [(low, ends[0], found.lanes), (first, ends[1], found.lanes)]):
+        start, end = writer.element(source), writer.element(target, write=True)
+        writer.line(f"{name}(&{start}, {found.by}, &{end}, {found.to});")
+    rests = [
+        [(low, ends[0], 1), (ends[1], last, 1)],
+        [(ends[0], high, 1), (first, last, 1)],
+    ]
+    for ranges in rests:
+        if all(begin < end for begin, end, _ in ranges):
+            with _loops(writer, found, ranges):
+                writer.line(f"{writer.element(target, write=True)} = {writer.element(source)};")
 
 
-def with_loops(
-    writer: Writer, found: Squares, ranges: Sequence[tuple[int, int, int]], lines: Sequence[str]
-) -> None:
-    """`lines` in the loops `across` and `along`, over these ranges."""
-    (low, high, step), (first, last, pace) = ranges
-    outer = writer.dialect.loop(found.across.var, str(low), str(high), step)
-    inner = writer.dialect.loop(found.along.var, str(first), str(last), pace)
-    with writer.function.braces(outer), writer.function.braces(inner):
-        for line in lines:
-            writer.line(line)
-
-
-def _element(area: Area, writer: Writer, *, write: bool = False) -> str:
-    return f"{writer.function.use(area.pointer, write=write)}[{writer.affine(area.origin)}]"
+@contextmanager
+def _loops(writer: Writer, found: Squares, ranges: Sequence[tuple[int, int, int]]) -> Generator[None]:
+    """The loops `across` and `along`, over these ranges."""
+    with ExitStack() as stack:
+        for loop, (low, high, step) in zip((found.across, found.along), ranges, strict=True):
+            head = writer.dialect.loop(loop.var, str(low), str(high), step)
+            is_short = high - low <= PEELED * step
+            stack.enter_context(writer.function.loop(head, loop.var, is_short=is_short))
+        yield
 
 
 def _helper(dtype: DType, lanes: int, writer: Writer) -> str:

@@ -11,6 +11,7 @@ from stripe.emit.c.function import FunctionText
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.literals import is_zero_bits, literal, memory_literal
 from stripe.emit.loops.bounds import ForLoop
+from stripe.emit.loops.plan import PEELED
 from stripe.emit.loops.scope import Area, CodeScope
 from stripe.ir import Affine, Atom, DType, FloorDiv, Interval
 
@@ -117,6 +118,8 @@ class Writer:
     def element(self, area: Area, at: Sequence[Affine] | None = None, *, write: bool = False) -> str:
         """`A[…]`: the element at the coordinates `at` of an area, or at its origin."""
         place = area.origin if at is None else area.at(at)
+        if write:
+            self.function.store(area.pointer, place)
         return f"{self.function.use(area.pointer, write=write)}[{self.affine(place)}]"
 
     def loaded(self, element: str, dtype: DType) -> str:
@@ -160,7 +163,8 @@ class Writer:
                     continue
                 name = names.take(f"i{place}")
                 self.function.declare(name)
-                stack.enter_context(self.function.braces(self.dialect.loop(name, "0", str(size))))
+                head = self.dialect.loop(name, "0", str(size))
+                stack.enter_context(self.function.loop(head, name, is_short=size <= PEELED))
                 coordinates.append(Affine.var(name))
             yield tuple(coordinates)
 

@@ -14,7 +14,7 @@ from stripe.emit.loops.tiles import VectorTile, find_tile
 from stripe.emit.loops.transposes import Squares, find_transpose
 from stripe.ir import Affine, Agg, Block, Direction, Intrinsic, Refinement, Store
 
-_PEELED = 16
+PEELED = 16
 """Most iterations of a loop that gcc makes straight code of before it forms vectors (`max-completely-peel-times`)."""
 
 
@@ -45,6 +45,12 @@ class BlockPlan:
         if self.tile:
             return self.tile.level == 0 or 0 in self.tile.accumulators.values()
         return not self.loops or any(a.level == 0 for a in self.accumulators.values())
+
+    def is_short(self, level: int) -> bool:
+        """Whether a compiler may make straight code of a loop before it forms vectors."""
+        low, high = self.scope.intervals[self.loops[level].var]
+        hint = self.hints[level]
+        return high - low < max(PEELED, hint.count if isinstance(hint, UnrollHint) else 0)
 
 
 def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) -> BlockPlan:
@@ -91,10 +97,7 @@ def carries_sums(plan: BlockPlan) -> bool:
         return bool(merges) and any(point.lanes == 1 for point in (*plan.tile.points, *plan.tile.rest))
     if len(merges) != 1 or not plan.loops:
         return bool(merges)
-    low, high = plan.scope.intervals[plan.loops[-1].var]
-    hint = plan.hints[-1]
-    peeled = max(_PEELED, hint.count if isinstance(hint, UnrollHint) else 0)
-    return high - low < peeled or _merges_by_term(plan, merges[0].ref)
+    return plan.is_short(-1) or _merges_by_term(plan, merges[0].ref)
 
 
 def _merges(ref: Refinement) -> bool:

@@ -66,8 +66,8 @@ class Map(Pass):
     objective: Literal["energy", "latency", "edp"] = Field(
         default="energy",
         description="least energy (static energy included), least time, or least product of the two. Time is an "
-        "estimate: that of the busiest resource, transfers with their latency, and a tenth of that of the others. Of "
-        "the best plans by time the one is taken that is best when it is simulated",
+        "estimate: that of the busiest resource, transfers with their latency, and a part of all work one after the "
+        "other. Of the best plans by time the one is taken that is best when it is simulated",
     )
     unit: str = Field(
         default="",

@@ -16,6 +16,7 @@ from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Agg,
     Block,
+    Buffer,
     Diagnostic,
     Nest,
     Path,
@@ -133,30 +134,42 @@ _ROUNDING = 1e-6
 
 
 def _check_conflicts(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
-    """Two statements of main that touch a common element, one writing it, are ordered. So are two merges: each reads
-    what it writes, and the first fills the buffer with the identity."""
+    """Two statements of main that touch a common element, one writing it, are ordered; so are two merges, each of which
+    reads what it writes. The first statement that uses a buffer fills it where it begins at an identity: the others
+    wait for it, whichever elements they touch."""
     depth = len(nest.path)
-    by_buffer: dict[object, list[Access]] = {}
+    by_buffer: dict[Buffer, list[Access]] = {}
     for access in accesses(nest):
         by_buffer.setdefault(access.buffer, []).append(access)
     said: set[tuple[int, int]] = set()
-    for parts in by_buffer.values():
+    for buffer, parts in by_buffer.items():
+        filling = parts[0].path[depth] if _is_filled(nest, buffer) else None
         earlier: list[Access] = []
         writes: list[Access] = []
         for second in parts:
-            for first in earlier if second.is_write else writes:
+            fill = [parts[0]] if filling is not None and not second.is_write else []
+            for first in earlier if second.is_write else [*fill, *writes]:
                 one, two = pair = (first.path[depth], second.path[depth])
                 if one == two or pair in said or is_in(one, order[two]) or is_in(two, order[one]):
                     continue
-                if not first.footprint.disjoint(second.footprint):
+                if one == filling or not first.footprint.disjoint(second.footprint):
                     said.add(pair)
-                    message = f"no dependence orders it after statement {one}, both touch '{first.buffer}'"
+                    both = f"both touch '{buffer}'" if one != filling else f"which fills '{buffer}'"
+                    message = f"no dependence orders it after statement {one}, {both}"
                     statement = nest.block.statements[two]
                     name = statement.name if isinstance(statement, Block) else ""
                     yield Diagnostic(message, (*nest.path, two), name, "run compute_deps or schedule")
             earlier.append(second)
             if second.is_write:
                 writes.append(second)
+
+
+def _is_filled(nest: Nest, buffer: Buffer) -> bool:
+    """Whether a statement of main fills a buffer with an identity: it belongs to main or to the entry."""
+    holder = nest if buffer.path == nest.path else nest.outer
+    if holder is None or buffer.path != holder.path:
+        return False
+    return holder.block.ref(buffer.name).is_alloc and beginnings(holder.block)[buffer.name] is not Agg.ASSIGN
 
 
 def _check_scalars(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
