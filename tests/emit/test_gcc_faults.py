@@ -1,6 +1,7 @@
 """Faults of gcc 12. In what it makes vectors of: several sums in one loop, of which terms are lost (its bugs 107212 and
 110381), products beside sums (107647), roundings of elements beside each other, neighbours that one iteration stores
-(114375). In what it carries from iteration to iteration (106892). In selects and comparisons of integers: 108166, 111331, 118915, 107131."""
+(114375). In what it carries from iteration to iteration (106892). In selects and comparisons of integers: 108166,
+111331, 118915, 107131."""
 
 from __future__ import annotations
 
