@@ -299,6 +299,31 @@ def test_windows_begin_in_the_image_or_before_it(opset: int) -> None:
             )
 
 
+@pytest.mark.parametrize("opset", [11, 22])
+def test_a_window_over_all_of_the_image_and_more_is_one(opset: int) -> None:
+    """With `ceil_mode`; the other dimension has its own windows, and none in the padding behind the image."""
+    x = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    sizes = {"kernel_shape": [3, 4], "strides": [3, 3], "pads": [0, 3, 0, 2], "ceil_mode": 1}
+    node = helper.make_node("AveragePool", ["x"], ["y"], **sizes)
+    (found,) = results(network([node], {"x": x}, opset=opset), {"x": x})
+    assert found.tolist() == [[[[1.5, 2.5]]]]
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_of_equal_maxima_the_first_of_the_window_is_told(order: int) -> None:
+    """The first one by rows; its position counts by rows, or by columns."""
+    x = np.ones((2, 1, 3, 4), np.float32)
+    x[0, 0, 0, 0] = 0
+    node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2], storage_order=order)
+    _, places = results(network([node], {"x": x}, None, ["y", "i"]), {"x": x})
+    rows, columns = np.indices((2, 3))
+    columns[0, 0] = 1
+    at = columns * 3 + rows if order else rows * 4 + columns
+    whole = np.indices((2, 3))
+    rest = 12 + (whole[1] * 3 + whole[0] if order else whole[0] * 4 + whole[1])
+    assert places.tolist() == [[at.tolist()], [rest.tolist()]]
+
+
 @pytest.mark.parametrize("opset", [12, 22])
 def test_windows_of_the_same_size_count_steps(opset: int) -> None:
     """The size over the step, rounded up; onnx infers one more with `ceil_mode`."""
@@ -387,6 +412,15 @@ def test_attributes_of_a_node_of_constants_are_checked() -> None:
     assert "its attribute 'keepdims' is 2" in refusal(
         network(nodes, {"x": floats(1, 3)}, {"w": floats(2, 3)}, opset=13)
     )
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.5, 1.0), (2.0, -1.5), (1.0, 0.25), (3.0, 2.0)])
+def test_factors_of_integers_may_have_a_fraction(alpha: float, beta: float) -> None:
+    a, b = np.arange(-6, 6, dtype=np.int32).reshape(3, 4), np.arange(8, dtype=np.int32).reshape(4, 2)
+    c = np.array([[5, -7]], np.int32)
+    node = helper.make_node("Gemm", ["a", "b", "c"], ["y"], alpha=alpha, beta=beta)
+    (found,) = results(network([node], {"a": a, "b": b, "c": c}), {"a": a, "b": b, "c": c})
+    assert found.tolist() == (alpha * (a @ b) + beta * c).astype(np.int32).tolist()
 
 
 def test_gathered_elements_are_scalars() -> None:

@@ -111,7 +111,7 @@ def _pooled(sizes: Sizes, given: Given, _: Sequence[Value]) -> Sizes | None:
             continue
         before, behind = (0, 0) if how == "VALID" else (pads[d], pads[d + rank])
         rest = size + before + behind - (kernel[d] - 1) * spread[d] - 1
-        if rest < 0:
+        if rest <= -steps[d]:
             return None
         count = -(-rest // steps[d]) + 1
         found.append(count - ((count - 1) * steps[d] >= size + before))
