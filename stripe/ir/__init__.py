@@ -32,7 +32,7 @@ from stripe.ir.block import (
     Store,
 )
 from stripe.ir.check.diagnostic import Diagnostic
-from stripe.ir.check.magnitude import check_block_magnitude, check_magnitude
+from stripe.ir.check.magnitude import LARGEST, check_block_magnitude, check_magnitude
 from stripe.ir.check.structure import unmet_demands, verify_structural
 from stripe.ir.content import content_key
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of, value_key
@@ -106,6 +106,7 @@ __all__ = [
     "DTYPES",
     "FIELD_WORDS",
     "INTRINSICS",
+    "LARGEST",
     "RESERVED",
     "SPECIALS",
     "Affine",

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from stripe.ir import (
+    LARGEST,
     Block,
     ConfigError,
     Nest,
@@ -200,6 +201,13 @@ LOCATED = (
 """The entries before an example that needs units and memories."""
 
 
+def _parts(value: object) -> Iterable[object]:
+    """The values of an option that holds several, or the only one."""
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+
+
 class Pass(BaseModel):
     """A rewrite of a whole program. Subclasses set `pass_name`, declare their options as fields and define `run`.
 
@@ -219,6 +227,14 @@ class Pass(BaseModel):
     """The beginning of the remark of a refusal."""
     keeps_addresses: ClassVar[bool] = False
     """Whether buffers keep size and memory and none lives longer: only such passes follow one that gives addresses."""
+
+    @field_validator("*")
+    @classmethod
+    def _fits(cls, value: object) -> object:
+        """The value. Raises ValueError for a number that no index of a program reaches."""
+        if any(isinstance(number, int) and abs(number) > LARGEST for number in _parts(value)):
+            raise ValueError("a number stays below 2^62")
+        return value
 
     @property
     def changes_interface(self) -> bool:

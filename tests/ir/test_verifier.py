@@ -134,6 +134,14 @@ def test_a_constant_is_only_read() -> None:
     assert ["'K' writes 'K', which is a constant" in str(diagnostic) for diagnostic in found] == [True]
 
 
+def test_a_constant_of_truth_values_holds_no_others() -> None:
+    """C and the interpreter would keep other bytes of them."""
+    text = source("ir/verifier/truth_values")
+    assert verify_structural(parse_program(text)) == []
+    (found,) = verify_structural(parse_program(text.replace("0001", "00ff")))
+    assert "constant 'K' holds bytes that are neither false nor true" in str(found)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -256,3 +256,30 @@ def test_a_part_of_a_cut_index_may_have_one_value(sizes: str, options: str) -> N
     passes = f"map{{reqs=[kernel],{options}}}"
     mapped = stripe.run_passes(stripe.parse(text), passes, hardware=machine, verify="exact")
     assert "block<PE[" in str(mapped)
+
+
+@pytest.mark.parametrize(("machine", "unit"), [("systolic", "MXU"), ("dsp_conv", "CONV")])
+def test_tiles_in_flight_fit_into_the_memories(machine: str, unit: str) -> None:
+    """Units with two tiles in flight hold each tile twice, and what stays in a memory once."""
+    source = """function (A[Q=4, M=512, K=512]: i8, B[Q, K, N=512]: i8) -> (C) {
+      C[q, m, n : Q, M, N] = +(A[q, m, k] * B[q, k, n]);
+    }"""
+    model = load_hardware(machine)
+    mapped = stripe.run_passes(stripe.parse(source), f"map{{reqs=[kernel],unit={unit}}}", hardware=model)
+    report = stripe.simulate(mapped, model)
+    assert all(memory.peak_bytes <= memory.capacity_bytes for memory in report.memories)
+
+
+def test_what_an_array_needs_to_fill_is_seen_where_energy_leaks() -> None:
+    """The estimate has no time for it; the simulation of the best plans does."""
+    model = load_hardware("systolic", {"ROWS": 16, "COLUMNS": 16})
+    source = """function (I[X=11, C=12]: i8, W[F=2, C]: i8) -> (R) {
+      R[x, c : 10, C] = +(I[x + f, c] * W[f, c]);
+    }"""
+    energies: dict[str, float] = {}
+    for option in ("objective=energy", "objective=latency,plans=8"):
+        mapped = stripe.run_passes(
+            stripe.parse(source), f"map{{reqs=[kernel],unit=MXU,{option}}}", hardware=model
+        )
+        energies[option] = stripe.simulate(mapped, model).energy_pJ
+    assert min(energies.values()) == energies["objective=energy"]

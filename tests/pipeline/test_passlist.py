@@ -119,6 +119,14 @@ def test_a_list_may_have_parameters_of_its_own(tmp_path: Path) -> None:
             '{"passes": [{"name": "x", "locate": {"loc": {"name": "CONV"}}}]}',
             ":1:37: $.passes[0].locate", "the key 'reqs' is missing", "",
         ),
+        (
+            '{"passes": [{"name": "x", "autotile": {"vector_bytes": 1000000000000000000000000000000}}]}',
+            ":1:56: $.passes[0].autotile.vector_bytes", "a number stays below 2^62", "",
+        ),
+        (
+            '{"passes": [{"name": "x", "autotile": {"fixed": {"m": 5000000000000000000}}}]}',
+            ":1:49: $.passes[0].autotile.fixed", "a number stays below 2^62", "",
+        ),
         ('{"passes": [\n}', ":2:1", "expected a value", ""),
         ('{"passes": [], "hardware": 3}', ":1:28: $.hardware", "'hardware' is the name", "text"),
         ('{"hardware": 3, "passes": []}', ":1:14: $.hardware", "'hardware' is the name", "text"),

@@ -49,7 +49,8 @@ def hierarchy_for(
     roles: dict[Role, Operand] = {"stationary": stationary, "output": nest.output}
     roles["moving"] = next(o for o in nest.operands if o not in roles.values())
     everything = frozenset(operand.name for operand in nest.operands)
-    levels = _levels(main, roles, everything, hardware, machine.graph.distances, rules)
+    depth = engine.pipeline_depth
+    levels = _levels(main, roles, everything, hardware, machine.graph.distances, rules, depth)
     results = nest.output.indices
     carried = {  # the indices that may run along an axis
         "any": frozenset(nest.ranges),
@@ -82,8 +83,9 @@ def _levels(
     hardware: HardwareModel,
     distances: Mapping[str, int],
     rules: MappingRules,
+    in_flight: int,
 ) -> list[Level]:
-    """The main memory, and the memories that it reaches, the nearest to it first."""
+    """The main memory, and the memories that it reaches, the nearest to it first, with so many tiles in flight."""
     reached = {
         name: memory for name, memory in hardware.mem_units.items() if name in distances and name != main
     }
@@ -104,6 +106,7 @@ def _levels(
                 frozenset(roles[role].name for role in memory.bypass) - whole,
                 memory.keeps_halo,
                 whole,
+                1 if name in rules.buffers else in_flight,
                 rules.sizes.get(name, {}),
             )
         )

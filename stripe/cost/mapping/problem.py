@@ -126,10 +126,10 @@ class Axis:
 class Level:
     """A memory. `capacity` in bytes is that of one instance and shared by the operands that it holds (None: no limit).
 
-    There is an instance at each position of the axes `along`, and it holds the part of its position. Energies are in
-    pJ for a byte. An operand in `optional` may bypass the level, one in `whole` is held all at once. With `keeps_halo`
-    it gets of a new box only the elements that the box before did not hold, else all of it. `sizes` fixes extents of
-    indices inside of the level.
+    There is an instance at each position of the axes `along`, and it holds the part of its position; each tile that is
+    filled more than once is there `copies` times, for tiles in flight. Energies are in pJ for a byte. An operand in
+    `optional` may bypass the level, one in `whole` is held all at once. With `keeps_halo` it gets of a new box only the
+    elements that the box before did not hold, else all of it. `sizes` fixes extents of indices inside of the level.
     """
 
     memory: str
@@ -141,6 +141,7 @@ class Level:
     optional: frozenset[str] = frozenset()
     keeps_halo: bool = False
     whole: frozenset[str] = frozenset()
+    copies: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
 
 

@@ -317,9 +317,9 @@ class _Combination:
                 priced += price.size
                 self.priced += price.size if is_last else 0
                 left, right = np.nonzero(price < best.bound)
-                for numbers, limit in self.terms.limits:
-                    held = np.einsum("ij,ij->i", block[left][:, numbers], factors[right][:, numbers])
-                    left, right = left[held <= limit], right[held <= limit]
+                for limit in self.terms.limits:
+                    kept = limit.holds(block[left], factors[right])
+                    left, right = left[kept], right[kept]
                 found.append((price[left, right], left + start, right))
             if not found:
                 break

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -55,6 +55,24 @@ class Skeleton:
         return text + "".join(f", {slide.node} slides along {slide.index}" for slide in self.slides)
 
 
+@dataclass(frozen=True)
+class Limit:
+    """A sum of terms that is at most `most`; each counts `copies` times where its term among `fills` is over 1."""
+
+    terms: list[int]
+    most: float
+    fills: list[int] = field(default_factory=list[int])
+    copies: int = 1
+
+    def holds(self, rows: Floats, factors: Floats) -> npt.NDArray[np.bool_]:
+        """Whether each row keeps it, multiplied by the factors in the same place."""
+        sums = rows[:, self.terms] * factors[:, self.terms]
+        if self.fills:
+            again = rows[:, self.fills] * factors[:, self.fills] > 1
+            sums = np.where(again, self.copies * sums, sums)
+        return sums.sum(axis=1) <= self.most
+
+
 class PriceTerms:
     """The terms of a skeleton, and their factors for the choices of a group."""
 
@@ -71,7 +89,8 @@ class PriceTerms:
         """The cycles of some terms where nothing overlaps: on the slowest link of each way, and on the array."""
         self._timed = bool(target.links)
         self._holds: list[Node] = []
-        self.limits: list[tuple[list[int], float]] = []
+        self._fills: dict[str, int] = {}
+        self.limits: list[Limit] = []
         for operand in nest.operands:
             self._add_operand(operand)
         for level in target.levels[1:]:
@@ -79,9 +98,10 @@ class PriceTerms:
             if level.capacity is not None and held:
                 numbers = [self._add(f"{node} bytes held", 0.0) for node in held]
                 self._holds += held
-                self.limits.append((numbers, float(level.capacity)))
+                fills = [self._fills[str(node)] for node in held] if level.copies > 1 else []
+                self.limits.append(Limit(numbers, float(level.capacity), fills, level.copies))
         for axis in target.axes:
-            self.limits.append(([self._add(f"positions along {axis.name}", 0.0)], float(axis.size)))
+            self.limits.append(Limit([self._add(f"positions along {axis.name}", 0.0)], float(axis.size)))
         if self._timed:
             steps = self._add("steps", 0.0)
             self.cycles["array"][steps] = self.serial[steps] = target.step_cycles
@@ -118,6 +138,9 @@ class PriceTerms:
             for link in links:
                 yield link, [self.cycles[link.resource], *([self.serial] if link is slowest else [])]
 
+    def _counts_fills(self, level: Level) -> bool:
+        return self._timed or level.copies > 1
+
     def _add(self, name: str, pJ: float) -> int:
         self.names.append(name)
         self.pJ.append(pJ)
@@ -136,7 +159,9 @@ class PriceTerms:
                 inwards, own_in = inwards + outwards, own_in + own_out
                 self.constant_pJ -= total * (parent.read_pJ + level.write_pJ)
             far, near = parent.memory, level.memory
-            fills = self._add(f"{node} fills", 0.0) if self._timed else None
+            fills = self._add(f"{node} fills", 0.0) if self._counts_fills(level) else None
+            if fills is not None:
+                self._fills[str(node)] = fills
             self._add_moved(f"{node} elements moved", inwards, [], size)
             both = [(far, near), (near, far)] if operand.is_output else [(far, near)]
             self._add_moved(f"{node} elements moved, instances", own_in, both, size, fills)
@@ -175,7 +200,7 @@ class PriceTerms:
             for node in chain:
                 inside = boxes.inside(node)
                 fills = _product(ranges[name] / inside[name] for name in group)
-                if self._timed:
+                if self._counts_fills(node.level):
                     yield fills
                 for level in (parent, node.level):
                     moved = self._moved(node, group, within, boxes, boxes.axes(level), fills)

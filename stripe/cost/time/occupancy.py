@@ -48,9 +48,9 @@ def lives(
             depth = unit.pipeline_depth if unit is not None and cost.tiles > 1 else 1
             if block.pipeline_depth is not None:
                 depth = 1  # then the buffers have their number of copies
-            for ref in _inside(block):
+            for ref, copies in _inside(block, depth):
                 if ref.location:
-                    size = ref.bytes * (ref.copies if ref.copies > 1 else depth)
+                    size = ref.bytes * copies
                     memory = machine.model.memory(ref.location.name)
                     if memory.along and not ref.location.devices[-1].units:
                         size = -(-size // memory.count)  # each position of the grid holds its part
@@ -58,14 +58,16 @@ def lives(
     return found
 
 
-def _inside(block: Block) -> list[Refinement]:
-    """The buffers that a kernel allocates, the larger of blocks one after the other."""
+def _inside(block: Block, depth: int, in_flight: int = 1) -> list[tuple[Refinement, int]]:
+    """The buffers that a kernel allocates, with their copies, the larger of blocks one after the other. Tiles are in
+    flight `depth` at a time; what is around them is there once."""
+    in_flight = depth if block.points > 1 else in_flight
     below = max(
-        map(_inside, block.blocks),
-        key=lambda refs: sum(ref.bytes for ref in refs),
-        default=list[Refinement](),
+        (_inside(inner, depth, in_flight) for inner in block.blocks),
+        key=lambda refs: sum(ref.bytes * copies for ref, copies in refs),
+        default=list[tuple[Refinement, int]](),
     )
-    return [*block.allocs, *below]
+    return [*((ref, ref.copies if ref.copies > 1 else in_flight) for ref in block.allocs), *below]
 
 
 def _used(ref: Refinement, users: Sequence[int], runs: Mapping[int, Run], machine: Machine) -> list[Life]:

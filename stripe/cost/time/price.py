@@ -13,8 +13,9 @@ from stripe.ir import Program
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The time of a program, its energy, the cycles of each statement alone with the rules by which units compute, and
-    how full explicit memories are at the most, by name, as a share of one unit: over 1 the program does not fit."""
+    """The time of a program, its energy, static energy included, the cycles of each statement alone with the rules by
+    which units compute, and how full explicit memories are at the most, by name, as a share of one unit: over 1 the
+    program does not fit."""
 
     cycles: float
     energy_pJ: float
@@ -31,5 +32,6 @@ def price_program(program: Program, model: HardwareModel) -> Price:
         name = parse_unit(unit)[0]
         full[name] = max(full.get(name, 0.0), share)
     energy = sum(sum(cost.energy.values()) for cost in found.costs)
+    energy += model.leakage_pJ_per_cycle * found.cycles
     rules = frozenset(cost.work.rule for cost in found.costs)
     return Price(found.cycles, energy, {cost.name: cost.cycles for cost in found.costs}, rules, full)

@@ -101,6 +101,9 @@ def check_program(program: Program) -> Iterator[Diagnostic]:
         ) != ref.elements * ref.dtype.bytes:
             reason = f"constant '{buffer.name}' differs from its allocation in shape"
             yield Diagnostic(reason, (), entry.name, "", here)
+        elif buffer.dtype.kind == "bool" and buffer.data.translate(None, b"\0\1"):
+            reason = f"constant '{buffer.name}' holds bytes that are neither false nor true"
+            yield Diagnostic(reason, (), entry.name, "write 00 or 01 for each", here)
     for ref in entry.refinements:
         if ref.role is Role.CONSTANT and ref.name not in buffers:
             yield whole.say(f"'{ref.name}' is tagged #const and has no data", about=ref)

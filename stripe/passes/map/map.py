@@ -15,13 +15,14 @@ from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet, matching
 from stripe.rewrite.excerpt import MAIN, excerpt
 from stripe.rewrite.nests import rewrite_nests
+from stripe.rewrite.objective import measured
 
 if TYPE_CHECKING:
     from stripe.cost.mapping.machine import MappingRules
     from stripe.cost.mapping.peel import Mapper, PlannedNest
     from stripe.cost.mapping.problem import LoopNest
 
-EXACT = 4
+EXACT = 8
 """Plans that are simulated where time counts."""
 
 Sizes = dict[str, Annotated[int, Field(ge=1)]]
@@ -67,7 +68,7 @@ class Map(Pass):
         default="energy",
         description="least energy (static energy included), least time, or least product of the two. Time is an "
         "estimate: that of the busiest resource, transfers with their latency, and a part of all work one after the "
-        "other. Of the best plans by time the one is taken that is best when it is simulated",
+        "other. Where time counts, the best plans are simulated, and the best of them is taken",
     )
     unit: str = Field(
         default="",
@@ -125,7 +126,7 @@ class Map(Pass):
         if isinstance(problem, Refusal):
             return problem
         energy = operations_energy(point_operations(nest.block), mapper.hardware.exec_unit(mapper.unit))
-        simulates = self.objective != "energy" and context.price is not None
+        simulates = mapper.counts_time and context.price is not None
         wanted = max(self.plans, EXACT) if simulates else self.plans
         cycles = mapper.point_cycles(nest) if mapper.counts_time else 0.0
         ranked = mapper.plans(problem, energy, self._rules(problem), self.stationary, wanted, cycles)
@@ -147,19 +148,20 @@ class Map(Pass):
         others = [other for other in ranked if other is not plan][: self.plans - 1]
         for place, other in enumerate(others, 2):
             context.analysis(nest.block, f"plan {place}: {summary(other)}")
-        simulated = f", {price:,.0f} simulated" if 0 < price < inf and self.objective == "latency" else ""
+        figures = {"latency": f", {price:,.0f} simulated", "energy": f", {price / 1e6:.3f} uJ simulated"}
+        simulated = figures.get(self.objective, "") if 0 < price < inf else ""
         gap = f"{100 * plan.gap:.1f} % above the bound" if plan.bound else "not all of them"
         context.applied(nest.block, f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {gap}")
         return block
 
     def _price(self, program: Program, nest: Nest, context: PassContext) -> float:
-        """The time of the block, or its product with energy, after the rest of the pass list."""
+        """What the objective counts of the block, after the rest of the pass list."""
         assert context.price is not None
         try:
             found = context.price(excerpt(program, [nest.path[MAIN]]) if len(nest.path) > MAIN else program)
         except StripeError:
             return inf
-        return found.cycles * (found.energy_pJ if self.objective == "edp" else 1.0)
+        return measured(found.cycles, found.energy_pJ, self.objective)
 
     def _rules(self, problem: LoopNest) -> MappingRules:
         """The options in the names of a canonical nest."""
