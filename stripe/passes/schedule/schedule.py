@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, cycle
@@ -244,11 +245,15 @@ class Schedule(Pass):
     def _fault(self, before: Block, after: Block, path: Path) -> Refusal | None:
         """The reason why a schedule would overwrite other buffers, or fetch tensors that no caller passes."""
         memory = self.mem_loc.name
-        old = {ref for _, block in walk(before) for ref in block.allocs if ref.offset is not None}
-        there = [ref for _, block in walk(after) for ref in block.allocs if ref.location.name == memory]
-        others = [ref.name for ref in there if ref.offset is None or ref in old]
-        if 0 < len(others) < len(there):
-            return Refusal(f"'{others[0]}' lies in {memory}, where the schedule would place others over it")
+        old, there = (
+            Counter(ref for _, block in walk(entry) for ref in block.allocs if ref.location.name == memory)
+            for entry in (before, after)
+        )
+        others = [ref for ref in there if ref.offset is None or ref in old]
+        if others and any(ref.offset is not None for ref in there - old):
+            return Refusal(
+                f"'{others[0].name}' lies in {memory}, where the schedule would place others over it"
+            )
         # Callers do not pass the outputs that main only writes.
         reads = {ref.source for ref in block_at(before, path).refinements if ref.dir.reads}
         views = block_at(after, path).refinements if block_at(after, path).is_main else ()
