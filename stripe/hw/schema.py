@@ -385,8 +385,10 @@ class HardwareModel(ConfigModel):
     @property
     def leakage_pJ_per_cycle(self) -> float:
         """The static energy of the whole machine (1 mW for 1 us is 1000 pJ)."""
-        power = self.leakage_mW + sum(unit.leakage_mW * unit.count for unit in self.units.values())
-        return power * self.microseconds(1.0) * 1000.0
+        # Counts and the clock are looked at only where they matter: results that depend on neither are used again.
+        leaking = [unit for unit in self.units.values() if unit.leakage_mW]
+        power = self.leakage_mW + sum(unit.leakage_mW * unit.count for unit in leaking)
+        return power * self.microseconds(1.0) * 1000.0 if power else 0.0
 
     def microseconds(self, cycles: float) -> float:
         """The time that `cycles` take."""
