@@ -65,6 +65,7 @@ def test_all_tests_of_a_new_pass_pass_at_once(copy: Path) -> None:
     assert int(re.findall(r"(\d+) passed", found)[0]) >= 8
 
 
+@pytest.mark.long
 def test_a_new_pass_is_in_good_style(copy: Path) -> None:
     ruff = Path(sys.executable).parent / "ruff"
     for arguments in (["check"], ["format", "--check"]):

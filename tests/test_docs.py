@@ -30,7 +30,6 @@ from stripe.ir import parse_program, print_program
 from stripe.ir.check.structure import verify_structural
 from stripe.tile import compile_tile
 from tests.support.shell import TOOLS, Command, ShellError, parse_line, run_pipeline
-from tests.support.tiers import some
 from tools.reference.tile import require_rows
 from tools.write_docs import pages
 
@@ -79,7 +78,8 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", some(PAGES, every=len(PAGES)), ids=[page.name for page in PAGES])
+@pytest.mark.long
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_commands_do_what_the_page_shows(page: Path, tmp_path: Path, commands: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     found = (str(commands), str(Path(sys.executable).parent), os.environ.get("PATH", ""))
@@ -139,6 +139,7 @@ def test_the_pages_have_commands() -> None:
     assert len(_commands(ROOT / "README.md")) >= 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_python_prints_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

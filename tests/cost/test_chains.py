@@ -135,7 +135,7 @@ def test_no_machine_of_300_chains_is_worse_than_a_lesser_one(part: int) -> None:
 @pytest.mark.parametrize(
     ("pass_list", "width"),
     [
-        ("dsp_conv", 16),
+        pytest.param("dsp_conv", 16, marks=pytest.mark.long),
         pytest.param("dsp_conv", 128, marks=pytest.mark.slow),
         pytest.param("slides", 16, marks=pytest.mark.slow),
         pytest.param("slides", 128, marks=pytest.mark.slow),

@@ -15,7 +15,6 @@ from stripe.ir import Buffer, StripeError
 from stripe.tile import compile_tile
 from tests.fuzz.__main__ import draw_many
 from tests.fuzz.tile_programs import tile_programs
-from tests.support.tiers import some
 
 
 @pytest.mark.parametrize(
@@ -54,7 +53,8 @@ def test_how_many_points_lead_to_one_element(
     assert most_to_one(ranges, columns) == most
 
 
-@pytest.mark.parametrize("seed", some(range(3), every=3))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
 def test_results_are_what_follows_for_them(seed: int) -> None:
     checked = 0
     for text in draw_many(tile_programs(), 60, 7000 + seed):

@@ -40,6 +40,7 @@ FAMILIES = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_each_family_of_operators() -> None:
     wanted = re.compile("^test_(" + "|".join(FAMILIES) + ")")
     found = {name: run_case(case, "interp") for name, case in cases().items() if wanted.match(name)}

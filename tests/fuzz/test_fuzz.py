@@ -15,10 +15,10 @@ from tests.fuzz.check import LEVELS, Counts, check_cases
 from tests.fuzz.corpus import seeds
 from tests.fuzz.pass_lists import pass_lists, pass_of
 from tests.fuzz.structures.programs import stripe_programs
-from tests.support.tiers import some
 
 
-@pytest.mark.parametrize("seed", some(range(4), every=4))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
 def test_interpreter_c_and_proof_agree(seed: int) -> None:
     counts = Counts()
     failures = check_cases(draw_cases(50, seed), counts, level=LEVELS[seed])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from tests.passes.programs import run_pass
 from tests.passes.random_kernels import Made, programs
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(
     programs(),

@@ -102,6 +102,7 @@ def check(seed: int) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_passes_and_code_compute_with_vast_indices() -> None:
     assert sum(map(check, range(255, 285))) > 20
 

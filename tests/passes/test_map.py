@@ -154,7 +154,11 @@ SHARED = """function (I[X=18, Y=18, C=32]: i8, W[FX=3, FY=3, C, K=64]: i8) -> (O
 
 
 @pytest.mark.parametrize(
-    "source", [MATMUL.replace("M=32, K=64", "M=512, K=256").replace("N=48", "N=96"), SHARED]
+    "source",
+    [
+        MATMUL.replace("M=32, K=64", "M=512, K=256").replace("N=48", "N=96"),
+        pytest.param(SHARED, marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.parametrize(("unit", "count"), [("CONV", 2), ("CONV", 4), ("DSP", 8)])
 def test_units_without_a_grid_share_the_work(source: str, unit: str, count: int) -> None:

@@ -53,6 +53,7 @@ def domains(draw: st.DrawFn) -> tuple[dict[str, Interval], list[Affine]]:
     return bounds, constraints
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(domains())
 def test_counts_as_enumeration_does(case: tuple[dict[str, Interval], list[Affine]]) -> None:

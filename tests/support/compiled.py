@@ -33,7 +33,7 @@ LISTS = shipped("optconfigs")
 LARGE = frozenset({"slides_layer"})
 """Examples with too many points to be run in a test."""
 SMALL = [path for path in EXAMPLES if path.stem not in LARGE]
-COSTLY = frozenset({"network", "conv_quantized"})
+COSTLY = frozenset({"network", "conv_quantized", "slides_layer"})
 """Examples that lists which ask for prices compile for seconds: `make test-long`."""
 PROCESSORS = frozenset({"cpu"})
 """Lists that ask for none."""

@@ -18,7 +18,6 @@ from stripe.pipeline.passlist import parse_passes
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Verdict
-from tests.support.tiers import some
 from tests.verify.mutate import mutants
 
 STEPS = 400_000
@@ -33,7 +32,8 @@ class _Proofs(Instrument):
         self.found.append((entry.name, prove_equal(before, after, operations=STEPS), before, after))
 
 
-@pytest.mark.parametrize("name", some(["dsp_conv", "slides"], every=2))
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["dsp_conv", "slides"])
 def test_chains_are_proved_within_few_steps(name: str) -> None:
     proofs = _Proofs()
     shipped(name).run(programs.lowered(programs.convolutions(23)), proofs)

@@ -20,7 +20,6 @@ from stripe.verify.proof import judge as judging
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal, Unknown, Verdict
-from tests.support.tiers import some
 
 ROOT = Path(__file__).parents[2]
 MOST_POINTS = 5_000
@@ -80,7 +79,8 @@ def compare(proved: Verdict, before: Program, after: Program) -> None:
 SHARES = 8
 
 
-@pytest.mark.parametrize("share", some(range(SHARES), every=SHARES))
+@pytest.mark.long
+@pytest.mark.parametrize("share", range(SHARES))
 def test_passes_of_golden_tests_and_examples(share: int) -> None:
     assert sum(check(*case) for case in CASES[share::SHARES]) > 5
 
