@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from stripe.ir.block import Block, Statement
 from stripe.ir.frozen import frozen, replace
-from stripe.ir.refinement import Agg
-from stripe.ir.uses import reads_of, writes_of
 from stripe.ir.walk import with_statements
 
 
@@ -72,18 +70,13 @@ def keep_statements(block: Block, numbers: Iterable[int]) -> Block:
 
 
 def splice(block: Block, parts: Mapping[int, Sequence[Statement]]) -> Block:
-    """`block` with statement n replaced by the statements `parts[n]`, which share its points: all get the dependences
-    of statement n, and a dependence on it becomes one on each of them. Parts that merge may do so into one element, or
-    the first may fill what the others merge into: where statements have dependences, such parts run in this order.
+    """`block` with statement n replaced by the statements `parts[n]`, which do not depend on each other: all get the
+    dependences of statement n, and a dependence on it becomes one on each of them.
     """
-    ordered = any(statement.deps for statement in block.statements)
     edit = Edit(block)
     for number, statement in enumerate(block.statements):
-        merging: list[int] = []
         for part in parts.get(number, (statement,)):
-            place = edit.put(part, replaces=(number,), after=merging[-1:])
-            if ordered and isinstance(part, Block) and any(r.agg is not Agg.ASSIGN for r in part.outputs):
-                merging.append(place)
+            edit.put(part, replaces=(number,))
     return edit.result()
 
 
@@ -99,27 +92,16 @@ def surround(block: Block, around: Mapping[int, Around]) -> Block:
     """`block` with further statements directly before and after some of its statements.
 
     Where statements have dependences, the ones before take over those of their statement, which waits for them; the
-    ones after wait for their statement, and whatever waited for it waits for them, too. They may touch more elements
-    than it does: they also wait for all earlier users of what they write, and later users wait for them.
+    ones after wait for their statement, and whatever waited for it waits for them, too.
     """
     ordered = any(statement.deps for statement in block.statements)
     edit = Edit(block)
-    users: dict[str, list[int]] = {}
-    written: dict[str, list[int]] = {}  # by the statements after others
     for number, statement in enumerate(block.statements):
         new = around.get(number, Around())
         first = [edit.put(part, like=(number,)) for part in new.before]
-        touched = {*reads_of(statement), *writes_of(statement)}
-        waits = [*first, *(place for name in touched for place in written.get(name, ()))]
-        place = edit.put(statement, replaces=(number,), after=waits if ordered else ())
-        for name in touched:
-            users.setdefault(name, []).append(place)
+        place = edit.put(statement, replaces=(number,), after=first if ordered else ())
         for part in new.after:
-            waits = [place, *(user for name in writes_of(part) for user in users.get(name, ()))]
-            last = edit.put(part, replaces=(number,), like=(), after=waits if ordered else ())
-            for name in writes_of(part):
-                written.setdefault(name, []).append(last)
-                users.setdefault(name, []).append(last)
+            edit.put(part, replaces=(number,), like=(), after=(place,) if ordered else ())
     return edit.result()
 
 

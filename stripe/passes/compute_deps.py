@@ -7,7 +7,7 @@ from typing import ClassVar
 from stripe.ir import Block, Nest, Stage, has_addresses, with_statements
 from stripe.ir.frozen import replace
 from stripe.passes.base import NestPass, PassContext, PassGroup, Refusal, Reqs
-from stripe.poly import statement_deps
+from stripe.poly import with_all_deps
 
 
 class ComputeDeps(NestPass):
@@ -34,13 +34,10 @@ class ComputeDeps(NestPass):
     def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
         if nest.block.stage >= Stage.SCHEDULED:
             return Refusal("its schedule has set the dependences, also of buffers that share bytes")
-        deps = statement_deps(nest)
-        if has_addresses(nest.blocks[0]):
-            known = (statement.deps for statement in nest.block.statements)
-            deps = [tuple(sorted({*found, *old})) for found, old in zip(deps, known, strict=True)]
-        statements = [
-            statement if statement.deps == found else replace(statement, deps=found)
-            for statement, found in zip(nest.block.statements, deps, strict=True)
-        ]
-        context.applied(nest.block, f"{sum(map(len, deps))} dependences between {len(deps)} statements")
-        return with_statements(nest.block, statements)
+        old = nest.block.statements
+        if not has_addresses(nest.blocks[0]):
+            nest = nest.with_block(with_statements(nest.block, [replace(s, deps=()) for s in old]))
+        block = with_all_deps(nest)
+        count = sum(len(statement.deps) for statement in block.statements)
+        context.applied(block, f"{count} dependences between {len(old)} statements")
+        return block

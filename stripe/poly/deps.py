@@ -20,7 +20,9 @@ from stripe.ir import (
     scalar_defined,
     scalars_used,
     transitive_reduction,
+    with_statements,
 )
+from stripe.ir.frozen import replace
 from stripe.poly.access import Access, accesses, element_names, leaf_accesses
 from stripe.poly.footprint import box_of
 from stripe.poly.relations import Relation
@@ -130,6 +132,18 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
                 waits |= 1 << dep | order[dep]
         order.append(waits)
     return transitive_reduction(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
+
+
+def with_all_deps(nest: Nest) -> Block:
+    """The innermost block with the dependences that it declares and those of `statement_deps`, without transitive
+    ones."""
+    statements = nest.block.statements
+    found = zip(statement_deps(nest, reduced=False), (s.deps for s in statements), strict=True)
+    every = transitive_reduction([{*deps, *old} for deps, old in found])
+    return with_statements(
+        nest.block,
+        [s if s.deps == deps else replace(s, deps=deps) for s, deps in zip(statements, every, strict=True)],
+    )
 
 
 def _candidates(found: Sequence[_Use]) -> Iterator[tuple[_Use, _Use]]:

@@ -1,7 +1,7 @@
 """Faults of gcc 12. In what it makes vectors of: several sums in one loop, of which terms are lost (its bugs 107212 and
 110381), products beside sums (107647), roundings of elements beside each other, neighbours that one iteration stores
-(114375). In what it carries from iteration to iteration (106892). In selects and comparisons of integers: 108166,
-111331, 118915, 107131."""
+(114375). In what it carries from iteration to iteration (106892). In what it knows of places in an array (113831). In
+selects and comparisons of integers: 108166, 111331, 118915, 107131."""
 
 from __future__ import annotations
 
@@ -374,3 +374,8 @@ def test_no_value_of_a_convolution_with_falling_results_is_lost() -> None:
     }"""
     passes = "unroll{reqs=[contraction],expand_idx=p},reorder_indexes{reqs=[contraction],by=runs}," + FUSED
     _check(stripe.run_passes(stripe.parse(text), passes.replace("b_reqs=[kernel]", "b_reqs=[eltwise]")))
+
+
+def test_an_element_that_is_read_under_a_test_is_not_the_last_one_elsewhere() -> None:
+    """An index that only the last element of an array satisfies, beside the same one without a test (bug 113831)."""
+    _check(load("emit/last_of_an_array"))
