@@ -149,6 +149,11 @@ CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
         saved(model(node("Add", "x", "b", to="a"), node("Relu", "a", to="b"))),
         ("node 'the_Add_a' (Add)", "the graph has a cycle"),
     ),
+    "no type": (saved(model(node("EyeLike", "x", dtype=0))), ("'dtype' is 0, which is no type of elements",)),
+    "two values of a name": (
+        saved(branch(node("Relu", "x", to="o"), constant=onnx.numpy_helper.from_array(np.ones(1, np.float32), "x"))),
+        ("its graph 'then' has an initializer 'x', and so is called a value around it", "rename one of them"),
+    ),
     "place of a sequence": (
         saved(sequence("SequenceAt", 5)), ("(SequenceAt)", "position 5 lies outside of a sequence with 2 places")
     ),

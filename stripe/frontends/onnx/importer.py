@@ -101,6 +101,9 @@ class GraphScope:
         # An initializer with the name of an input is its default, and each input is given.
         defaults = {tensor.name: constant(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
         given = {info.name: value for info, value in zip(graph.input, inputs, strict=True)}
+        if shadowing := next((name for name in defaults if name in self.env.keys() - given.keys()), None):
+            reason = f"{named} has an initializer '{shadowing}', and so is called a value around it"
+            raise Unsupported(reason, "rename one of them: ONNX has one name for one value")
         env = {**self.env, **defaults, **given}
         inner = GraphScope(
             self.writer, self.opsets, env, f"{self.prefix}{graph.name}_", attributes=self.attributes
@@ -172,6 +175,8 @@ class GraphScope:
         has_template = self.writer.library.has(node)
         empty = any(isinstance(value, TensorValue) and value.type.count == 0 for value in inputs[:1])
         arrays = [value.data if isinstance(value, TensorValue) else None for value in inputs]
+        if constant:
+            check_attributes(node, schema, None if not arrays or arrays[0] is None else np.ndim(arrays[0]))
         if constant and (not has_template or empty or is_evaluated(node, schema, arrays)):
             try:
                 return self._folded(node, schema, inputs)
@@ -193,7 +198,6 @@ class GraphScope:
 
     def _folded(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> Sequence[Value]:
         arrays = [value.data if isinstance(value, TensorValue) else None for value in inputs]
-        check_attributes(node, schema, None if not arrays or arrays[0] is None else np.ndim(arrays[0]))
         try:
             types = [static_type(proto) for proto in infer(node, schema, inputs, self.opsets)]
         except Unsupported:  # the evaluator accepts more, such as a Range of vectors of one element

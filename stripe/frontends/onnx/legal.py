@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema
+from onnx.helper import get_all_tensor_dtypes
 
 from stripe.frontends.onnx.control import Unsupported
 
@@ -62,6 +63,10 @@ _NEEDED: Mapping[str, Sequence[str]] = dict.fromkeys(("GRU", "LSTM", "RNN"), ("h
 """Attributes without a default on which the sizes of results depend."""
 
 
+_TYPES = frozenset(("to", "dtype", "output_datatype"))
+_ELEMENTS = frozenset(get_all_tensor_dtypes())
+
+
 _DIMENSIONS = frozenset(("axis", "axes", "batch_axis", "time_axis", "perm"))
 _MOST_AXIS = 1 << 31
 """The inference of onnx adds ranks to axes without a look at their size."""
@@ -110,6 +115,8 @@ def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> Non
             raise Unsupported(
                 f"its attribute '{name}' is {numbers[0]}", f"it may be {allowed[0]} or {allowed[1]}"
             )
+        if name in _TYPES and any(number not in _ELEMENTS for number in numbers):
+            raise Unsupported(f"its attribute '{name}' is {numbers[0]}, which is no type of elements")
         if name in _LEAST and min(numbers, default=_LEAST[name]) < _LEAST[name]:
             raise Unsupported(
                 f"its attribute '{name}' holds {min(numbers)}", f"it is at least {_LEAST[name]}"
