@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stripe.ir import Block, Nest, Stage, has_addresses, with_statements
-from stripe.ir.frozen import replace
+from stripe.ir import Block, Nest, Stage, has_addresses
 from stripe.passes.base import NestPass, PassContext, PassGroup, Refusal, Reqs
 from stripe.poly import with_all_deps
 
@@ -34,10 +33,7 @@ class ComputeDeps(NestPass):
     def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
         if nest.block.stage >= Stage.SCHEDULED:
             return Refusal("its schedule has set the dependences, also of buffers that share bytes")
-        old = nest.block.statements
-        if not has_addresses(nest.blocks[0]):
-            nest = nest.with_block(with_statements(nest.block, [replace(s, deps=()) for s in old]))
-        block = with_all_deps(nest)
+        block = with_all_deps(nest, declared=has_addresses(nest.blocks[0]))
         count = sum(len(statement.deps) for statement in block.statements)
-        context.applied(block, f"{count} dependences between {len(old)} statements")
+        context.applied(block, f"{count} dependences between {len(block.statements)} statements")
         return block

@@ -134,12 +134,13 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
     return transitive_reduction(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
 
 
-def with_all_deps(nest: Nest) -> Block:
-    """The innermost block with the dependences that it declares and those of `statement_deps`, without transitive
-    ones."""
+def with_all_deps(nest: Nest, *, declared: bool = True) -> Block:
+    """The innermost block with the dependences of `statement_deps`, and those that it declares if these stay, without
+    transitive ones."""
     statements = nest.block.statements
-    found = zip(statement_deps(nest, reduced=False), (s.deps for s in statements), strict=True)
-    every = transitive_reduction([{*deps, *old} for deps, old in found])
+    old = (statement.deps if declared else () for statement in statements)
+    found = zip(statement_deps(nest, reduced=False), old, strict=True)
+    every = transitive_reduction([{*exact, *given} for exact, given in found])
     return with_statements(
         nest.block,
         [s if s.deps == deps else replace(s, deps=deps) for s, deps in zip(statements, every, strict=True)],

@@ -54,7 +54,7 @@ def test_arenas_in_the_text() -> None:
     "options", [CompileOptions(level="O1"), CompileOptions(level="O2"), CompileOptions()]
 )
 @pytest.mark.parametrize(
-    ("name", "array"), [("small_arrays", "uint16_t T0[24]"), ("small_copies", "int8_t T0_2[20]")]
+    ("name", "array"), [("small_arrays", "uint16_t T0_array[24]"), ("small_copies", "int8_t T0_array[20]")]
 )
 def test_small_arrays_say_the_alignment_that_their_stores_need(
     name: str, array: str, options: CompileOptions

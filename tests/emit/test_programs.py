@@ -85,7 +85,7 @@ def test_large_buffers_of_threads_are_not_on_the_stack() -> None:
     text = emit_c(tiles("thread", buffer="8:2048, 4:1").program, COptions(openmp=True))
     assert "threads + (size_t)ST_THREAD * ST_THREAD_BYTES" in text
     assert "_Alignas(64) int64_t S" not in text
-    assert "_Alignas(64) int64_t S[256];" in emit_c(tiles().program)
+    assert "_Alignas(64) int64_t S_array[256];" in emit_c(tiles().program)
 
 
 def test_reordering_brings_the_contiguous_index_inside_and_keeps_every_bit() -> None:

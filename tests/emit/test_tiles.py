@@ -119,6 +119,6 @@ def test_registers_hold_the_results_of_a_tile() -> None:
     text = emit_c(tiled("ragged", cached=True))
     assert re.search(r"st_fp32x4 C_2 = st_splat_fp32x4\(0.0f\);", text)
     assert "_Alignas" not in text
-    assert "float C_2[" in emit_c(
+    assert "float C_array[" in emit_c(
         stripe.run_passes(stripe.parse(PROGRAMS["ragged"], name="r.tile"), f"{TILE},{CACHE}")
     )
