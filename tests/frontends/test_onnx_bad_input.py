@@ -149,6 +149,9 @@ CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
         saved(model(node("Add", "x", "b", to="a"), node("Relu", "a", to="b"))),
         ("node 'the_Add_a' (Add)", "the graph has a cycle"),
     ),
+    "too few inputs": (saved(model(node("Add", "x"))), ("(Add)", "it has 1 inputs, and takes 2")),
+    "too many inputs": (saved(model(node("Relu", "x", "x"))), ("(Relu)", "it has 2 inputs, and takes 1")),
+    "a needed input": (saved(model(node("Clip", "", "x"))), ("(Clip)", "its input 'input' is left out")),
     "no type": (saved(model(node("EyeLike", "x", dtype=0))), ("'dtype' is 0, which is no type of elements",)),
     "two values of a name": (
         saved(branch(node("Relu", "x", to="o"), constant=onnx.numpy_helper.from_array(np.ones(1, np.float32), "x"))),

@@ -23,7 +23,7 @@ from stripe.frontends.onnx.fold import (
     one_line,
 )
 from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
-from stripe.frontends.onnx.legal import check_attributes
+from stripe.frontends.onnx.legal import check_attributes, require_inputs
 from stripe.frontends.onnx.operators import Library, Operator, formal_names
 from stripe.frontends.onnx.sizes import result_sizes
 from stripe.frontends.onnx.tile_file import TileFile, plain_name
@@ -137,6 +137,7 @@ class GraphScope:
             return [UnknownValue()] * len(node.output)
         node = self._with_attributes(node)
         try:
+            require_inputs(node, schema)
             return self._outputs(node, schema, inputs)
         except Unsupported as problem:
             self.writer.refuse(node, self.name(node), problem.reason, problem.hint)

@@ -64,6 +64,8 @@ _NEEDED: Mapping[str, Sequence[str]] = dict.fromkeys(("GRU", "LSTM", "RNN"), ("h
 
 
 _TYPES = frozenset(("to", "dtype", "output_datatype"))
+_ANY = 1 << 16
+"""More inputs than a node has."""
 _ELEMENTS = frozenset(get_all_tensor_dtypes())
 
 
@@ -127,6 +129,20 @@ def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> Non
             )
         if name == "axis" and rank is not None and schema.name in _AXIS:
             _check_axis(attribute.i, rank)
+
+
+def require_inputs(node: NodeProto, schema: OpSchema) -> None:
+    """Raises Unsupported for a node with more or fewer inputs than its operator takes, or without a needed one."""
+    count = len(node.input)
+    if not schema.min_input <= count <= schema.max_input:
+        most = "more" if schema.max_input > _ANY else str(schema.max_input)
+        takes = (
+            str(schema.min_input) if schema.min_input == schema.max_input else f"{schema.min_input} to {most}"
+        )
+        raise Unsupported(f"it has {count} inputs, and takes {takes}")
+    for formal, name in zip(schema.inputs, node.input, strict=False):
+        if not name and formal.option == OpSchema.FormalParameterOption.Single:
+            raise Unsupported(f"its input '{formal.name}' is left out", "give it to the node")
 
 
 def _check_axis(axis: int, rank: int) -> None:
