@@ -9,6 +9,8 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.tiers import LONG_TESTS
+
 pytest_plugins = [
     "tests.support.golden",
     "tests.support.interrupts",
@@ -49,7 +51,9 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the Hypothesis tests, so that -m property selects them."""
+    """Mark the Hypothesis tests, so that -m property selects them, and the single cases that take long."""
     for item in items:
+        if item.nodeid in LONG_TESTS:
+            item.add_marker(pytest.mark.long)
         if isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False):
             item.add_marker(pytest.mark.property)
