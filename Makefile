@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## Compile a convolution for a DSP machine, run it three ways and compare
 	@$(PY) examples/demo.py
 
-test: $(STAMP) ## Run the tests that take less than two seconds each: four minutes
+test: $(STAMP) ## Run the tests that take a second or less each: four minutes
 	$(PY) -m pytest -m "not long and not slow" -n $(JOBS)
 
 test-long: $(STAMP) ## Run the tests of continuous integration: all but the slow ones
