@@ -56,7 +56,7 @@ class LoopMapping:
     splits: dict[str, IndexSplit]
     energy_pJ: float
     cycles: float = 0.0
-    """The busiest resource, or the array: the least time that the mapping takes. 0 where time does not count."""
+    """An estimate, see `SERIAL`; 0 where time does not count."""
 
     def of(self, nest: LoopNest) -> LoopMapping:
         """The mapping of a canonical nest, for a nest of which it is the canonical form."""

@@ -72,7 +72,7 @@ class FunctionText:
     `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
     with the sum that takes it. `negates`: sums of products may be negated. `sums`: floats are added or subtracted in
     several places, or a loop carries several sums. `groups`: one iteration of a loop stores to several elements of a
-    buffer. `tiled`: the code names the vectors that registers hold.
+    buffer.
     """
 
     dialect: Dialect
@@ -80,7 +80,6 @@ class FunctionText:
     negates: bool = False
     sums: bool = False
     groups: bool = False
-    tiled: bool = False
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
     declared: set[str] = field(default_factory=set[str])
@@ -142,6 +141,7 @@ class FunctionText:
             return
         outer = self._loops[-1]
         if loop.is_short:
+            # What two iterations store to tells whether all of them store to one element.
             outer.stores |= {(name, at.subs({var: Affine(n)})) for name, at in loop.stores for n in (0, 1)}
         else:
             outer.is_short = False

@@ -8,6 +8,7 @@ from math import prod
 
 from stripe.emit.c.intrinsics import cast, merge
 from stripe.emit.c.writer import Writer
+from stripe.emit.loops.plan import PEELED
 from stripe.emit.loops.scope import Area
 from stripe.ir import DTYPES, Affine, Agg, DType, Special
 
@@ -60,11 +61,12 @@ def _prng_step(state: Area, value: Area, start: Area, writer: Writer) -> None:
     words = [names.take(f"s{number}") for number in (1, 2, 3)]
     column, item = names.take("column"), names.take("item")
     writer.function.declare(column, item)
-    with writer.function.braces(writer.dialect.loop(column, "0", str(columns))):
+    outer = writer.dialect.loop(column, "0", str(columns))
+    with writer.function.loop(outer, column, is_short=columns <= PEELED):
         for row, name in enumerate(words):
             line(f"{word_type} {name} = {writer.element(start, (Affine(row), Affine.var(column)))};")
         head = f"for ({index_type} {item} = {column}; {item} < {count}; {item} += {columns})"
-        with writer.function.braces(head):
+        with writer.function.loop(head, item, is_short=count <= PEELED * columns):
             for name, (mask, up, low, down) in zip(words, _TAUS88, strict=True):
                 line(f"{name} = (({name} & {mask}u) << {up}) ^ ((({name} << {low}) ^ {name}) >> {down});")
             uniform = names.take("uniform")

@@ -81,7 +81,6 @@ class TileWriter:
     def statements(self) -> None:
         """The straight code, with the loop over vectors that remains and its rest."""
         tile, writer = self.tile, self.writer
-        writer.function.tiled = True
         if tile.step:
             with writer.function.braces(
                 writer.dialect.loop(tile.var, str(tile.low), str(tile.end), tile.step)

@@ -95,9 +95,11 @@ class Map(Pass):
         default=True, description="cut an index in two where no divisor of its range fits the grid well"
     )
     limit: int = Field(
-        default=0, ge=0, description="mappings to price before the search ends with a gap; 0: it is complete"
+        default=0,
+        ge=0,
+        description="combinations of splits to price before the search ends with a gap; 0: 200 million of them",
     )
-    plans: int = Field(default=1, ge=1, description="plans that the remarks rank; the first one is taken")
+    plans: int = Field(default=1, ge=1, description="plans that the remarks rank; the best of them is taken")
     inner_set: TagSet = Field(
         default=("step",), description="tags of the innermost block, a step of the grid"
     )
