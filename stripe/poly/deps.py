@@ -191,9 +191,8 @@ def _uses(nest: Nest) -> Iterator[_Use]:
         found = accesses(nest.enter(number)) if isinstance(statement, Block) else leaf_accesses(nest, number)
         groups: dict[tuple[bool, Buffer], list[Access]] = {}
         for access in found:
-            if len(access.buffer.path) <= len(
-                nest.path
-            ):  # an allocation inside the statement concerns it alone
+            # an allocation inside the statement concerns it alone
+            if len(access.buffer.path) <= len(nest.path):
                 groups.setdefault((access.is_write, access.buffer), []).append(access)
         for (write, buffer), parts in groups.items():
             yield _Use(nest, number, write, buffer, tuple(parts))
