@@ -81,8 +81,9 @@ def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
     """gcc forgets those of the first of two attributes."""
     head = FunctionText(C11, fuses=True, sums=True).definition("f")[0]
     options = (
-        '"fp-contract=fast", "no-predictive-commoning", "no-tree-slp-vectorize", "no-ssa-phiopt", '
-        '"no-tree-reassoc", "no-expensive-optimizations", "no-tree-loop-vectorize"'
+        '"fp-contract=fast", "stack-reuse=none", "no-predictive-commoning", "no-tree-loop-distribution", '
+        '"no-tree-slp-vectorize", "no-ssa-phiopt", "no-tree-reassoc", "no-expensive-optimizations", '
+        '"no-tree-loop-vectorize"'
     )
     assert head == f"ST_FUNCTION({options}) static void f(void) {{"
 

@@ -88,6 +88,47 @@ def test_large_buffers_of_threads_are_not_on_the_stack() -> None:
     assert "_Alignas(64) int64_t S_array[256];" in emit_c(tiles().program)
 
 
+def test_local_arrays_of_blocks_beside_each_other_lie_apart_on_the_stack() -> None:
+    """Ten such blocks with an array of 16 KiB each: eight arrays are the 128 KiB of the stack, whatever a compiler lets
+    share bytes. The others lie in the workspace."""
+    parts = [
+        f"""{number}: block [] ( // part
+          in<[0]> A[0, 0] fp32(3:4096, 4096:1)
+          out<[0]> O[{number}]:add fp32(1:1)
+          none new@0x00000000<[0]> T[0]:add fp32(4096:1)
+      ) {{
+        0: block [r:3, x:4096] ( // sum
+            in<[0]> A[r, x] fp32(1:4096, 1:1)
+            out<[0]> T[x]:add fp32(1:1)
+        ) {{
+          0: $A = load(A)
+          1: T = store($A)
+        }}
+        1: block [x:4096] ( // all
+            in<[0]> T[x] fp32(1:1)
+            out<[0]> O[0]:add fp32(1:1)
+        ) {{
+          0: $T = load(T)
+          1: O = store($T)
+        }}
+      }}"""
+        for number in range(10)
+    ]
+    kernel = "\n".join([
+        "0: #kernel block [i:2] ( // kernel",
+        "  in<[0]> A[0, 0] fp32(3:4096, 4096:1)",
+        "  out<[0]> O[10*i]:add fp32(10:1)",
+        ") {", *parts, "}",
+    ])  # fmt: skip
+    program = build("in A 3 4096; out O 20", kernel)
+    text = emit_c(program)
+    assert text.count("_Alignas(64) float T_array[4096];") == 8
+    assert "st_allocate(16384)" in text
+    given = {"A": np.arange(3 * 4096, dtype=np.float32).reshape(3, 4096) % 5}
+    expected = interpret(program, given)["O"]
+    np.testing.assert_array_equal(compile_program(program, CompileOptions()).run(given)["O"], expected)
+
+
 def test_reordering_brings_the_contiguous_index_inside_and_keeps_every_bit() -> None:
     sample = matmul()
     loops = [

@@ -162,7 +162,7 @@ class BlockEmitter:
         loops = plan.loops[: plan.parallel]
         lines, heads = self.dialect.parallel([(loop.var, *writer.bounds(loop)) for loop in loops])
         writer.function.raw(*lines)
-        self.uses_threads = True
+        writer.function.has_loops = self.uses_threads = True
         scope, outer = replace(plan.scope, private=True, workspace=0), writer.function
         inner = writer.new_function(scope, fuses=outer.fuses, negates=outer.negates, sums=outer.sums)
         with ExitStack() as stack:
@@ -196,8 +196,8 @@ class BlockEmitter:
                     writer.function.hints[len(writer.function.lines)] = hint
                 else:
                     writer.function.raw(*hint)
-                head = self.dialect.loop(loop.var, *writer.bounds(loop))
-                stack.enter_context(writer.function.loop(head, loop.var, is_short=plan.is_short(level)))
+                bounds = writer.bounds(loop)
+                stack.enter_context(writer.function.loop(loop.var, *bounds, is_short=plan.is_short(level)))
                 if loop.guards:
                     stack.enter_context(writer.function.braces(f"if ({writer.condition(loop.guards)})"))
             if tile:

@@ -80,6 +80,7 @@ class FunctionText:
     negates: bool = False
     sums: bool = False
     groups: bool = False
+    has_loops: bool = False
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
     declared: set[str] = field(default_factory=set[str])
@@ -99,15 +100,16 @@ class FunctionText:
     @property
     def compiler_options(self) -> list[str]:
         """The options that gcc needs for this function."""
-        has_loops = any(line.lstrip().startswith("for ") for line in self.lines)
         given = {
             "fp-contract=fast": self.fuses,
             "rounding-math": self.negates,
+            "stack-reuse=none": True,
             "no-predictive-commoning": True,
+            "no-tree-loop-distribution": True,
             "no-tree-slp-vectorize": True,
             "no-ssa-phiopt": True,
             "no-tree-reassoc": True,
-            "no-expensive-optimizations": not has_loops,
+            "no-expensive-optimizations": not self.has_loops,
             "no-tree-loop-vectorize": not self.vectorizes,
         }
         return [option for option, holds in given.items() if holds]
@@ -129,10 +131,11 @@ class FunctionText:
         self.line("}")
 
     @contextmanager
-    def loop(self, head: str, var: str, *, is_short: bool) -> Generator[None]:
-        """The loop of a variable. `is_short`: gcc may make straight code of it."""
+    def loop(self, var: str, low: str, high: str, step: int = 1, *, is_short: bool) -> Generator[None]:
+        """The loop of `var` over [low, high). `is_short`: gcc may make straight code of it."""
+        self.has_loops = True
         self._loops.append(_Loop(var, is_short))
-        with self.braces(head):
+        with self.braces(self.dialect.loop(var, low, high, step)):
             yield
         loop = self._loops.pop()
         if len({pointer for pointer, _ in loop.stores}) < len(loop.stores):

@@ -89,6 +89,8 @@ static inline float st_bf16_round(float x) {
 // writes addresses from null on (12.2). Its options stand in one attribute: a second one makes it forget the first.
 //   fp-contract=fast           products are rounded together with the sums that take them, anywhere
 //   rounding-math              the zero of a negated sum of products keeps its sign
+//   stack-reuse=none           arrays of blocks beside each other lie apart, of which it loses stores (109925, 111422)
+//   no-tree-loop-distribution  no loop made two, in the wrong order of stores (112859, 112281, 115347)
 //   no-predictive-commoning    no values carried from iteration to iteration in registers, which the results fill, and
 //                              of which it loses some (106892)
 //   no-tree-slp-vectorize      no vectors of statements beside each other, in which it leaves out roundings (12.2)
@@ -98,7 +100,8 @@ static inline float st_bf16_round(float x) {
 //   no-expensive-optimizations without loops: no subtractions with borrow for chains of masks (107131)
 //   no-tree-loop-vectorize     nor of loops with several sums, of which it loses terms (bugs 107212, 110381), or which
 //                              it rounds together with products in spite of its options (bug 107647); nor where one
-//                              iteration stores neighbours, which it exchanges (114375), or reads too many of
+//                              iteration stores several elements of a buffer, which it exchanges (114375), or for
+//                              which it reads behind the end of an input (12.2)
 #if defined(__GNUC__) && !defined(__clang__)
 #define ST_FUNCTION(...) __attribute__((noipa, optimize(__VA_ARGS__)))
 #else

@@ -8,7 +8,7 @@ from math import prod
 
 from stripe.emit.c.intrinsics import cast, merge
 from stripe.emit.c.writer import Writer
-from stripe.emit.loops.plan import PEELED
+from stripe.emit.loops.plan import is_short
 from stripe.emit.loops.scope import Area
 from stripe.ir import DTYPES, Affine, Agg, DType, Special
 
@@ -55,18 +55,17 @@ def _scatter(out: Area, updates: Area, index: Area, writer: Writer) -> None:
 def _prng_step(state: Area, value: Area, start: Area, writer: Writer) -> None:
     """Column j of the state makes the elements j, j + columns, … of the value, one step of the generator each."""
     line, u32 = writer.line, DTYPES["u32"]
-    index_type, word_type = writer.dialect.index_type, writer.dialect.scalar_type(u32)
+    word_type = writer.dialect.scalar_type(u32)
     count, columns = prod(value.sizes), start.sizes[1]
     names = writer.scope.names.child()
     words = [names.take(f"s{number}") for number in (1, 2, 3)]
     column, item = names.take("column"), names.take("item")
     writer.function.declare(column, item)
-    outer = writer.dialect.loop(column, "0", str(columns))
-    with writer.function.loop(outer, column, is_short=columns <= PEELED):
+    with writer.function.loop(column, "0", str(columns), is_short=is_short(columns)):
         for row, name in enumerate(words):
             line(f"{word_type} {name} = {writer.element(start, (Affine(row), Affine.var(column)))};")
-        head = f"for ({index_type} {item} = {column}; {item} < {count}; {item} += {columns})"
-        with writer.function.loop(head, item, is_short=count <= PEELED * columns):
+        short = is_short(-(-count // columns))
+        with writer.function.loop(item, column, str(count), columns, is_short=short):
             for name, (mask, up, low, down) in zip(words, _TAUS88, strict=True):
                 line(f"{name} = (({name} & {mask}u) << {up}) ^ ((({name} << {low}) ^ {name}) >> {down});")
             uniform = names.take("uniform")

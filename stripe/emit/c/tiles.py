@@ -12,7 +12,7 @@ from stripe.emit.c.options import COptions
 from stripe.emit.c.statements import live_statements
 from stripe.emit.c.vectors import applied, loaded, multiply_add, splat, stored, vector_type
 from stripe.emit.c.writer import Writer
-from stripe.emit.loops.plan import BlockPlan, plan_block
+from stripe.emit.loops.plan import BlockPlan, is_short, plan_block
 from stripe.emit.loops.scope import Area, CodeScope, Pointer
 from stripe.emit.loops.tiles import TilePoint, VectorTile, lanes_of, partition, products, vectors_of
 from stripe.ir import (
@@ -82,8 +82,9 @@ class TileWriter:
         """The straight code, with the loop over vectors that remains and its rest."""
         tile, writer = self.tile, self.writer
         if tile.step:
-            with writer.function.braces(
-                writer.dialect.loop(tile.var, str(tile.low), str(tile.end), tile.step)
+            count = len(range(tile.low, tile.end, tile.step))
+            with writer.function.loop(
+                tile.var, str(tile.low), str(tile.end), tile.step, is_short=is_short(count)
             ):
                 self._inside().copies(tile.points)
             if tile.rest:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from stripe.emit.c.vectors import vector_type
 from stripe.emit.c.writer import Writer
-from stripe.emit.loops.plan import PEELED
+from stripe.emit.loops.plan import is_short
 from stripe.emit.loops.tiles import interval
 from stripe.emit.loops.transposes import Squares
 from stripe.ir import DTYPES, DType
@@ -39,9 +39,8 @@ def _loops(writer: Writer, found: Squares, ranges: Sequence[tuple[int, int, int]
     """The loops `across` and `along`, over these ranges."""
     with ExitStack() as stack:
         for loop, (low, high, step) in zip((found.across, found.along), ranges, strict=True):
-            head = writer.dialect.loop(loop.var, str(low), str(high), step)
-            is_short = high - low <= PEELED * step
-            stack.enter_context(writer.function.loop(head, loop.var, is_short=is_short))
+            short = is_short(len(range(low, high, step)))
+            stack.enter_context(writer.function.loop(loop.var, str(low), str(high), step, is_short=short))
         yield
 
 

@@ -11,8 +11,8 @@ from stripe.emit.c.function import FunctionText
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.literals import is_zero_bits, literal, memory_literal
 from stripe.emit.loops.bounds import ForLoop
-from stripe.emit.loops.plan import PEELED
-from stripe.emit.loops.scope import Area, CodeScope
+from stripe.emit.loops.plan import is_short
+from stripe.emit.loops.scope import Area, CodeScope, Stack
 from stripe.ir import Affine, Atom, DType, FloorDiv, Interval
 
 _ANY: Interval = (0, 1 << 62)
@@ -53,7 +53,8 @@ class Writer:
         if fuses:
             self.helpers.need("multiply_add")
         function = FunctionText(self.dialect, fuses, negates, sums)
-        return replace(self, scope=scope, function=function, scalars={})
+        inside = replace(scope, stack=Stack(scope.stack))
+        return replace(self, scope=inside, function=function, scalars={})
 
     def line(self, text: str) -> None:
         self.function.line(text)
@@ -163,8 +164,7 @@ class Writer:
                     continue
                 name = names.take(f"i{place}")
                 self.function.declare(name)
-                head = self.dialect.loop(name, "0", str(size))
-                stack.enter_context(self.function.loop(head, name, is_short=size <= PEELED))
+                stack.enter_context(self.function.loop(name, "0", str(size), is_short=is_short(size)))
                 coordinates.append(Affine.var(name))
             yield tuple(coordinates)
 
@@ -191,8 +191,7 @@ class Writer:
         elif is_zero_bits(value):
             self.helpers.headers.add("string")
             self.line(f"memset({name}, 0, {pointer.elements} * sizeof *{name});")
-        elif pointer.elements == 1:
-            self.line(f"{name}[0] = {text};")
         else:
-            i = self.scope.names.child().take("i")
-            self.line(f"{self.dialect.loop(i, '0', str(pointer.elements))} {name}[{i}] = {text};")
+            with self.box((pointer.elements,)) as (place,):
+                self.function.store(pointer, place)
+                self.line(f"{name}[{self.affine(place)}] = {text};")

@@ -74,8 +74,7 @@ class Homes:
     def find(self, ref: Refinement, scope: CodeScope) -> Home:
         """The memory of `ref`; the stack is taken from `scope`."""
         size = align(ref.bytes)
-        if ref.bytes <= self.stack_bytes and size <= scope.stack_left:
-            scope.stack_left -= size
+        if ref.bytes <= self.stack_bytes and scope.stack.take(size):
             self.has_local = True
             return Home.REGISTERS if ref.bytes <= HELD_BYTES else Home.STACK
         return Home.HEAP if self.separate else Home.WORKSPACE

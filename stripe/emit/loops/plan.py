@@ -14,7 +14,7 @@ from stripe.emit.loops.tiles import VectorTile, find_tile
 from stripe.emit.loops.transposes import Squares, find_transpose
 from stripe.ir import Affine, Agg, Block, Direction, Intrinsic, Refinement, Store
 
-PEELED = 16
+_PEELED = 16
 """Most iterations of a loop that gcc makes straight code of before it forms vectors (`max-completely-peel-times`)."""
 
 
@@ -50,7 +50,12 @@ class BlockPlan:
         """Whether a compiler may make straight code of a loop before it forms vectors."""
         low, high = self.scope.intervals[self.loops[level].var]
         hint = self.hints[level]
-        return high - low < max(PEELED, hint.count if isinstance(hint, UnrollHint) else 0)
+        return is_short(high - low + 1, unrolled=hint.count if isinstance(hint, UnrollHint) else 0)
+
+
+def is_short(iterations: int, *, unrolled: int = 0) -> bool:
+    """Whether a compiler may make straight code of a loop with at most so many iterations, `unrolled` by a hint."""
+    return iterations <= max(_PEELED, unrolled)
 
 
 def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) -> BlockPlan:

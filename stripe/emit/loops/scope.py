@@ -13,6 +13,32 @@ STACK_BYTES = 1 << 17
 """All local arrays of a function and of those that it calls: small against the stack of any thread."""
 
 
+@dataclass(slots=True)
+class Stack:
+    """The stack of a function that `caller` calls: the bytes of its local arrays and the most of a function that it has
+    called. Arrays of blocks beside each other share no bytes: clang -O0 never lets them, and gcc 12 may not, for it
+    loses stores where they do (bugs 109925 and 111422).
+    """
+
+    caller: Stack | None = None
+    arrays: int = 0
+    called: int = 0
+
+    def take(self, size: int) -> bool:
+        """Whether an array of so many bytes fits beside all others, which takes them."""
+        around, each = 0, self.caller
+        while each:
+            around, each = around + each.arrays, each.caller
+        if around + self.arrays + size + self.called > STACK_BYTES:
+            return False
+        self.arrays += size
+        inner = self
+        while outer := inner.caller:
+            outer.called = max(outer.called, inner.arrays + inner.called)
+            inner = outer
+        return True
+
+
 class Names:
     """The identifiers that are visible at a place, so that nothing shadows anything. `spell` makes an identifier of the
     language of any text.
@@ -125,7 +151,7 @@ class CodeScope:
     areas: dict[str, Area] = field(default_factory=dict[str, Area])
     pending: dict[str, Fill] = field(default_factory=dict[str, Fill])
     fresh: set[str] = field(default_factory=set[str])
-    stack_left: int = STACK_BYTES
+    stack: Stack = field(default_factory=Stack)
     workspace: int = 0
     private: bool = False
 
