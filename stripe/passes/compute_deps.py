@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from stripe.ir import Block, Nest, Stage, has_addresses
 from stripe.passes.base import NestPass, PassContext, PassGroup, Refusal, Reqs
-from stripe.poly import with_all_deps
+from stripe.poly import with_exact_deps
 
 
 class ComputeDeps(NestPass):
@@ -33,7 +33,7 @@ class ComputeDeps(NestPass):
     def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
         if nest.block.stage >= Stage.SCHEDULED:
             return Refusal("its schedule has set the dependences, also of buffers that share bytes")
-        block = with_all_deps(nest, declared=has_addresses(nest.blocks[0]))
+        block = with_exact_deps(nest, keep=has_addresses(nest.blocks[0]))
         count = sum(len(statement.deps) for statement in block.statements)
         context.applied(block, f"{count} dependences between {len(block.statements)} statements")
         return block

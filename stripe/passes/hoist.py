@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from stripe.cost.objective import UNITS, ObjectiveOption, measured
 from stripe.ir import (
     Affine,
     Agg,
@@ -35,7 +36,6 @@ from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.excerpt import MAIN
 from stripe.rewrite.nests import rewrite_nests
-from stripe.rewrite.objective import UNITS, Objective, measured
 from stripe.rewrite.tile import tile_block
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Hoist(Pass):
     refused: ClassVar[str] = "not hoisted"
 
     reqs: Reqs
-    objective: Objective = Field(
+    objective: ObjectiveOption = Field(
         default="latency",
         description="with a hardware model, move transfers where that makes the block no dearer by this; none: always",
     )
@@ -174,8 +174,8 @@ class Hoist(Pass):
 class _Prices:
     """Prices of statements of main before and after transfers leave a loop, by the rules of the simulator."""
 
-    def __init__(self, objective: Objective, context: PassContext) -> None:
-        self._objective: Objective = objective
+    def __init__(self, objective: ObjectiveOption, context: PassContext) -> None:
+        self._objective: ObjectiveOption = objective
         self._model: CostModel | None = None
         if objective != "none" and context.hardware is not None:
             from stripe.cost.time.machine import Machine

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, cast
 
 from stripe.ir import (
     ConfigError,
-    Nest,
     Program,
     Stage,
     StripeError,
     closest,
     unmet_demands,
     walk,
-    with_entry,
-    with_statement,
 )
 from stripe.passes.base import DependsOn, Pass, PassContext, Remark, Selection, any_matching
 from stripe.passes.registry import find_pass, pass_names
+from stripe.pipeline.dependences import completed_dependences
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.fault import InternalFault
 from stripe.pipeline.instrument import Instrument
@@ -110,7 +108,7 @@ class PassManager:
             say_unmatched(entry, program, context)
             say_without_effect(entry.pass_, context)
         try:
-            return _with_deps(program, entry.pass_.run(program, context))
+            return completed_dependences(program, entry.pass_.run(program, context))
         except StripeError as error:
             if not error.place:
                 error.where = f"pass {entry.label}"
@@ -219,19 +217,6 @@ def say_without_effect(pass_: Pass, context: PassContext) -> None:
                 context.warned(
                     f"{option} has no effect {'with' if needed.absent else 'without'} {needed.option}"
                 )
-
-
-def _with_deps(before: Program, after: Program) -> Program:
-    """`after` with all dependences, where a pass has made other statements of a main that had some."""
-    old, new = (program.main.statements for program in (before, after))
-    is_ordered = any(statement.deps for statement in (*old, *new))
-    if len(old) == len(new) or not is_ordered or before.stage is not after.stage:
-        return after
-    from stripe.poly import with_all_deps  # isl takes long to load
-
-    number = after.entry.statements.index(after.main)
-    main = with_all_deps(Nest.root(after.entry).enter(number))
-    return with_entry(after, with_statement(after.entry, number, main))
 
 
 def require_no_addresses(program: Program, entry: PassEntry) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         race,
         statement_deps,
         touched_at,
-        with_all_deps,
+        with_exact_deps,
     )
     from stripe.poly.footprint import (
         Footprint,
@@ -75,7 +75,7 @@ _HOMES = {
     "count.separable": "distinct_values tile_elements",
     "deps": (
         "Dependence DepKind common_depth conflicts dependences distances injective "
-        "overlap race statement_deps touched_at with_all_deps"
+        "overlap race statement_deps touched_at with_exact_deps"
     ),
     "footprint": "Footprint box_of box_points box_volume elements footprints through_view untouched view_box",
     "limits": "PolyLimit check_time isl_failures operation_limit time_limit within",
@@ -96,7 +96,7 @@ __all__ = [
     "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",
     "injective", "isl_failures", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of",
     "race", "reduce_constraints", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten",
-    "tile_elements", "time_limit", "touched_at", "union", "untouched", "view_box", "with_all_deps", "within",
+    "tile_elements", "time_limit", "touched_at", "union", "untouched", "view_box", "with_exact_deps", "within",
 ]  # fmt: skip
 
 

@@ -134,11 +134,11 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
     return transitive_reduction(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
 
 
-def with_all_deps(nest: Nest, *, declared: bool = True) -> Block:
-    """The innermost block with the dependences of `statement_deps`, and those that it declares if these stay, without
-    transitive ones."""
+def with_exact_deps(nest: Nest, *, keep: bool) -> Block:
+    """The innermost block with the dependences of `statement_deps`, without transitive ones; `keep` adds those that it
+    declares."""
     statements = nest.block.statements
-    old = (statement.deps if declared else () for statement in statements)
+    old = (statement.deps if keep else () for statement in statements)
     found = zip(statement_deps(nest, reduced=False), old, strict=True)
     every = transitive_reduction([{*exact, *given} for exact, given in found])
     return with_statements(

@@ -9,7 +9,7 @@ import pytest
 
 from stripe.cost.counts.counts import count_program
 from stripe.cost.mapping import search as search_module
-from stripe.cost.mapping.machine import hierarchy_for
+from stripe.cost.mapping.hierarchy import hierarchy_for
 from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Operand, residencies
 from stripe.cost.mapping.search import LoopMapping, search, undominated
 from stripe.hw import load_hardware

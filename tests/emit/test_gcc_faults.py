@@ -79,7 +79,7 @@ def test_no_minima_are_exchanged(dtype: str) -> None:
 
 def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
     """gcc forgets those of the first of two attributes."""
-    head = FunctionText(C11, fuses=True, sums=True).definition("f")[0]
+    head = FunctionText(C11, contracts=True, has_several_sums=True).definition("f")[0]
     options = (
         '"fp-contract=fast", "stack-reuse=none", "no-predictive-commoning", "no-tree-loop-distribution", '
         '"no-tree-slp-vectorize", "no-ssa-phiopt", "no-tree-reassoc", "no-expensive-optimizations", '

@@ -30,13 +30,13 @@ EVERYWHERE = "everything that asks for units"
 PEOPLE = "people"
 
 _SIZE = (
-    "cost/mapping/machine", "cost/report/units", "hw/graphviz", "passes/autotile/tiling",
+    "cost/mapping/hierarchy", "cost/report/units", "hw/graphviz", "passes/autotile/tiling",
     "passes/memory_placement/memory_placement", "passes/register_cache/register_cache", "passes/schedule/schedule",
     "passes/subgroup/subgroup", "verify/machine/schedule",
 )  # fmt: skip
 _TIMED = ("cost/time/tile_unit", "cost/time/workload")
 _MATCHED = ("cost/time/stencils",)
-_MAPPED = ("cost/mapping/machine",)
+_MAPPED = ("cost/mapping/hierarchy",)
 
 READERS: dict[str, str | tuple[str, ...]] = {
     "HardwareModel.name": "reports, pictures",

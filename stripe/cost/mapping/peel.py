@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
 
-from stripe.cost.mapping.machine import MappingRules, hierarchy_for
+from stripe.cost.mapping.hierarchy import MappingRules, hierarchy_for
 from stripe.cost.mapping.problem import Hierarchy, LoopNest
-from stripe.cost.mapping.search import Found, LoopMapping, Objective, search
+from stripe.cost.mapping.search import Found, LoopMapping, search
+from stripe.cost.objective import Objective, measured
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
 from stripe.hw.schema import HardwareModel
@@ -21,44 +21,41 @@ FULL = 0.75
 
 
 @dataclass(frozen=True)
-class PlannedNest:
-    """A plan for a nest: a mapping, or an index with the number of its values in the first of two parts."""
+class NestPlan:
+    """A plan for a nest, with its energy in pJ and its cycles, which are 0 where time does not count. No mapping by
+    divisors, of all parts together, has a price below `bound`."""
 
     nest: LoopNest
-    plan: LoopMapping | tuple[str, int]
+    energy_pJ: float
+    cycles: float
     bound: float
-    """The least price of any mapping by divisors, of all parts together."""
     objective: Objective
-    parts: tuple[PlannedNest, ...] = ()
-
-    @property
-    def mapping(self) -> LoopMapping:
-        return cast(LoopMapping, self.plan)
-
-    @property
-    def cut(self) -> tuple[str, int]:
-        return cast("tuple[str, int]", self.plan)
-
-    @property
-    def energy_pJ(self) -> float:
-        """Energy of all parts, pJ."""
-        return sum(part.energy_pJ for part in self.parts) if self.parts else self.mapping.energy_pJ
-
-    @property
-    def cycles(self) -> float:
-        """Cycles of all parts, which run one after the other; 0 where time does not count."""
-        return sum(part.cycles for part in self.parts) if self.parts else self.mapping.cycles
 
     @property
     def price(self) -> float:
         """The objective: pJ, cycles, or their product."""
-        prices = {"energy": self.energy_pJ, "latency": self.cycles, "edp": self.energy_pJ * self.cycles}
-        return prices[self.objective]
+        return measured(self.cycles, self.energy_pJ, self.objective)
 
     @property
     def gap(self) -> float:
         """The share by which the price may be above the best mapping's."""
         return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class MappedNest(NestPlan):
+    """The plan of a nest as it is: one mapping."""
+
+    mapping: LoopMapping
+
+
+@dataclass(frozen=True)
+class CutNest(NestPlan):
+    """The plan of a nest as two, which run one after the other: the `first` values of an index, and the others."""
+
+    index: str
+    first: int
+    parts: tuple[NestPlan, NestPlan]
 
 
 class Mapper:
@@ -69,14 +66,14 @@ class Mapper:
         hardware: HardwareModel,
         unit: str,
         objective: Objective = "energy",
-        most: int = 0,
+        limit: int = 0,
         *,
         peels: bool = True,
     ) -> None:
         self.hardware = hardware
         self.unit = unit
         self.objective: Objective = objective
-        self.most = most
+        self.limit = limit
         self.peels = peels
         self.priced = 0
         """Mappings priced by the latest call of `plans`."""
@@ -92,7 +89,7 @@ class Mapper:
         stationary: str = "",
         plans: int = 1,
         step_cycles: float = 0.0,
-    ) -> list[PlannedNest]:
+    ) -> list[NestPlan]:
         """The best plans for a nest, the best first. `rules` go by the names of its canonical form; `compute_pJ` and,
         where time counts, `step_cycles` are those of one point on one unit."""
         self.priced = self.mappings = 0
@@ -117,7 +114,7 @@ class Mapper:
         """The search of a canonical nest."""
         key = f"{nest} {targets} {plans}"
         if key not in self._found:
-            found = search(nest, targets, plans=plans, objective=self.objective, most=self.most)
+            found = search(nest, targets, plans=plans, objective=self.objective, limit=self.limit)
             self._found[key] = found
             self.priced += found.priced
             self.mappings += found.total
@@ -133,7 +130,7 @@ class _NestSearch:
     plans: int
     step_cycles: float
 
-    def whole(self, nest: LoopNest) -> list[PlannedNest]:
+    def whole(self, nest: LoopNest) -> list[NestPlan]:
         """Mappings of the nest as it is."""
         mapper, form = self.mapper, nest.canonical
         held = form.operands[:-1] if self.stationary is None else (form.operands[self.stationary],)
@@ -145,23 +142,29 @@ class _NestSearch:
             for operand in held
         ]
         found = mapper.find(form, targets, self.plans)
-        return [PlannedNest(nest, plan.of(nest), found.bound, mapper.objective) for plan in found.best]
+        return [
+            MappedNest(nest, best.energy_pJ, best.cycles, found.bound, mapper.objective, best.of(nest))
+            for best in found.best
+        ]
 
-    def cut(self, nest: LoopNest, price: float) -> list[PlannedNest]:
+    def cut(self, nest: LoopNest, price: float) -> list[NestPlan]:
         """The best plan that cuts an index, if it is better than `price`."""
-        best: list[PlannedNest] = []
+        best: list[NestPlan] = []
         for name, size in self._cuts(nest):
             first, second = (
                 replace(nest, ranges={**nest.ranges, name: count})
                 for count in (size, nest.ranges[name] - size)
             )
-            parts = [(self.whole(part) or [None])[0] for part in (first, second)]
-            if parts[0] is None or parts[1] is None:
+            below, above = self.whole(first)[:1], self.whole(second)[:1]
+            if not (below and above):
                 continue
-            parts[0] = (self.cut(first, parts[0].price) or parts)[0]
-            assert parts[0] is not None
-            bound = parts[0].bound + parts[1].bound
-            plan = PlannedNest(nest, (name, size), bound, self.mapper.objective, (parts[0], parts[1]))
+            below = self.cut(first, below[0].price) or below
+            parts = (below[0], above[0])
+            energy, cycles, bound = (
+                sum(figures)
+                for figures in zip(*((p.energy_pJ, p.cycles, p.bound) for p in parts), strict=True)
+            )
+            plan = CutNest(nest, energy, cycles, bound, self.mapper.objective, name, size, parts)
             if plan.price < price:
                 best, price = [plan], plan.price
         return best

@@ -17,6 +17,8 @@ from stripe.ir.frozen import replace
 Coefficients = Mapping[str, int]
 """One dimension of a tensor as a linear form over the indices of the nest."""
 Numbers: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,23 @@ from hashlib import blake2b
 from heapq import heappush, heapreplace
 from itertools import product
 from math import inf, nextafter, prod
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node, interleavings, residencies
+from stripe.cost.mapping.problem import (
+    Floats,
+    Hierarchy,
+    Integers,
+    LoopNest,
+    Node,
+    interleavings,
+    residencies,
+)
 from stripe.cost.mapping.splits import IndexSplit, IndexSplits, fewer
-from stripe.cost.mapping.terms import Floats, Integers, PriceTerms, Skeleton, Slide
+from stripe.cost.mapping.terms import PriceTerms, Skeleton, Slide
+from stripe.cost.objective import Objective
 from stripe.ir.frozen import replace
-
-Objective = Literal["energy", "latency", "edp"]
 
 CHUNK = 1 << 14
 """Combinations that are priced at once: their tables stay in the cache, and products of them on one thread of BLAS."""
@@ -158,13 +164,13 @@ def search(
     *,
     plans: int = 1,
     objective: Objective = "energy",
-    most: int = 0,
+    limit: int = 0,
 ) -> Found:
     """The mappings of a nest onto any of the targets that are best by `objective`; none when no mapping fits.
 
-    After `most` combinations (0: `MOST_PRICED`) the search ends, and `bound` tells the gap that stays.
+    After `limit` combinations (0: `MOST_PRICED`) the search ends, and `bound` tells the gap that stays.
     """
-    most = most or MOST_PRICED
+    limit = limit or MOST_PRICED
     combined = 0
     problems = [
         _Combination(nest, target, skeleton, objective, shared)
@@ -187,11 +193,11 @@ def search(
     for problem in problems:
         if problem.bound >= best.bound:
             continue
-        if combined >= most:
+        if combined >= limit:
             bound = min(bound, problem.bound)
             continue
         problem.left_out = inf
-        combined += problem.search(best, WIDEST, most - combined)
+        combined += problem.search(best, WIDEST, limit - combined)
         bound = min(bound, problem.left_out if problem.is_complete else 0.0)
     bound = inf if bound >= best.bound else bound  # the mappings left out are no better
     if bound < inf:  # the beam may have found better plans than the part of the search that was made
@@ -231,7 +237,7 @@ class _Combination:
         self.terms = PriceTerms(nest, target, skeleton)
         self.skeleton = skeleton
         self.objective: Objective = objective
-        self.pJ = np.array(self.terms.pJ)
+        self.pJ = np.array([term.pJ for term in self.terms.terms])
         self.leakage_pJ = target.leakage_pJ
         self.paid = np.flatnonzero(self.pJ)
         self.needed = [
@@ -294,11 +300,11 @@ class _Combination:
         busiest += (rows[:, self.counted] * self.serial[self.counted]) @ factors[:, self.counted].T
         return busiest
 
-    def search(self, best: _Best, width: int, most: float = inf) -> int:
+    def search(self, best: _Best, width: int, limit: float = inf) -> int:
         """Adds the plans of this skeleton that are among the best; the number of combinations that were priced.
         `priced` counts the whole mappings among them, which combine all groups.
 
-        No more than `width` combinations of the first groups are kept, the most promising ones, and after `most` no
+        No more than `width` combinations of the first groups are kept, the most promising ones, and after `limit` no
         more are priced; `left_out` is the least price that these may have.
         """
         priced = 0
@@ -309,7 +315,7 @@ class _Combination:
             found: list[tuple[Floats, Integers, Integers]] = []
             size = max(1, CHUNK // len(factors))
             for start in range(0, len(rows), size):
-                if priced > most:
+                if priced > limit:
                     self.left_out = self.bound
                     break
                 block = rows[start : start + size] * self.rests[number]
@@ -317,8 +323,8 @@ class _Combination:
                 priced += price.size
                 self.priced += price.size if is_last else 0
                 left, right = np.nonzero(price < best.bound)
-                for limit in self.terms.limits:
-                    kept = limit.holds(block[left], factors[right])
+                for capacity in self.terms.limits:
+                    kept = capacity.holds(block[left], factors[right])
                     left, right = left[kept], right[kept]
                 found.append((price[left, right], left + start, right))
             if not found:

@@ -8,12 +8,9 @@ from math import prod
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node
+from stripe.cost.mapping.problem import Hierarchy, Integers, LoopNest, Node
 from stripe.ir.factors import divisors
-
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

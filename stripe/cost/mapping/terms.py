@@ -15,17 +15,27 @@ placed right below the nearest node above it that does depend on the index: only
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from stripe.cost.mapping.problem import Hierarchy, Level, Link, LoopNest, Node, Numbers, Operand, touched
+from stripe.cost.mapping.problem import (
+    Floats,
+    Hierarchy,
+    Integers,
+    Level,
+    Link,
+    LoopNest,
+    Node,
+    Numbers,
+    Operand,
+    touched,
+)
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
 Cycles: TypeAlias = defaultdict[int, float]
 """By term, the cycles for which each of its elements needs something."""
 Extents: TypeAlias = dict[str, Integers]
@@ -73,6 +83,16 @@ class Limit:
         return sums.sum(axis=1) <= self.most
 
 
+@dataclass(frozen=True)
+class Term:
+    """A product of factors, one for each group of indices: what an element of it costs, and its factor for each of some
+    choices for a group."""
+
+    name: str
+    pJ: float
+    factor: Factor
+
+
 class PriceTerms:
     """The terms of a skeleton, and their factors for the choices of a group."""
 
@@ -80,30 +100,30 @@ class PriceTerms:
         self.nest = nest
         self.target = target
         self.skeleton = skeleton
-        self.names: list[str] = []
-        self.pJ: list[float] = []
+        self.terms: list[Term] = []
         self.constant_pJ = nest.points * target.compute_pJ
         self.cycles: defaultdict[str, Cycles] = defaultdict(lambda: defaultdict(float))
         """By resource, the cycles for which each of some terms needs it."""
         self.serial: Cycles = defaultdict(float)
         """The cycles of some terms where nothing overlaps: on the slowest link of each way, and on the array."""
-        self._timed = bool(target.links)
-        self._holds: list[Node] = []
-        self._fills: dict[str, int] = {}
         self.limits: list[Limit] = []
+        self._timed = bool(target.links)
+        fills: dict[str, int] = {}
         for operand in nest.operands:
-            self._add_operand(operand)
+            self._add_operand(operand, fills)
         for level in target.levels[1:]:
             held = [node for node in skeleton.nodes if node.level is level]
             if level.capacity is not None and held:
-                numbers = [self._add(f"{node} bytes held", 0.0) for node in held]
-                self._holds += held
-                fills = [self._fills[str(node)] for node in held] if level.copies > 1 else []
-                self.limits.append(Limit(numbers, float(level.capacity), fills, level.copies))
-        for axis in target.axes:
-            self.limits.append(Limit([self._add(f"positions along {axis.name}", 0.0)], float(axis.size)))
+                numbers = [
+                    self._add(f"{node} bytes held", 0.0, partial(Boxes.room, node=node)) for node in held
+                ]
+                again = [fills[str(node)] for node in held] if level.copies > 1 else []
+                self.limits.append(Limit(numbers, float(level.capacity), again, level.copies))
+        for number, axis in enumerate(target.axes):
+            places = self._add(f"positions along {axis.name}", 0.0, partial(Boxes.places, axis=number))
+            self.limits.append(Limit([places], float(axis.size)))
         if self._timed:
-            steps = self._add("steps", 0.0)
+            steps = self._add("steps", 0.0, Boxes.steps)
             self.cycles["array"][steps] = self.serial[steps] = target.step_cycles
 
     @property
@@ -115,13 +135,65 @@ class PriceTerms:
                 found.append(mine)
         return found
 
+    def factors(
+        self, group: Sequence[str], within: Mapping[str, Integers], spatial: Mapping[str, Integers]
+    ) -> tuple[Floats, Integers]:
+        """The factor of each term for each combination of splits of the indices of a group, one row a choice, and the
+        numbers of these splits. Splits have a row in `within` and `spatial`: the extent inside each node, and the
+        positions along each axis."""
+        picks = np.indices([len(within[name]) for name in group]).reshape(len(group), -1)
+        if not self.target.shares_diagonals:
+            across = [spatial[name].prod(axis=1)[picks[n]] > 1 for n, name in enumerate(group)]
+            picks = picks[:, np.sum(across, axis=0) <= 1]
+        inside = {name: within[name][picks[n]] for n, name in enumerate(group)}
+        parts = {name: spatial[name][picks[n]] for n, name in enumerate(group)}
+        boxes = Boxes(self.nest, self.target, self.skeleton, group, inside, parts)
+        return np.stack([term.factor(boxes) for term in self.terms], axis=1), picks.T
+
+    def _add_operand(self, operand: Operand, fills: dict[str, int]) -> None:
+        parent = self.target.levels[0]
+        size = operand.element_bytes
+        total = operand.elements(self.nest.ranges) * size
+        for node in self.skeleton.chain(operand):
+            level = node.level
+            inwards, outwards = parent.read_pJ * size, parent.write_pJ * size
+            own_in, own_out = level.write_pJ * size, level.read_pJ * size
+            if operand.is_output:
+                # An element goes up each time its box leaves; the first time that it enters, nothing is read.
+                inwards, own_in = inwards + outwards, own_in + own_out
+                self.constant_pJ -= total * (parent.read_pJ + level.write_pJ)
+            far, near = parent.memory, level.memory
+            if self._timed or level.copies > 1:
+                fills[str(node)] = self._add(f"{node} fills", 0.0, partial(Boxes.fills, node=node))
+            name = f"{node} elements moved"
+            self._add_moved(name, inwards, _Moved(node, parent), [], size)
+            both = [(far, near), (near, far)] if operand.is_output else [(far, near)]
+            self._add_moved(
+                f"{name}, instances", own_in, _Moved(node, level), both, size, fills.get(str(node))
+            )
+            parent = level
+        pJ = parent.read_pJ * size
+        both = [(parent.memory, "")]
+        if operand.is_output:
+            # Each step writes a result, and reads it before but for the first time.
+            pJ += parent.write_pJ * size
+            self.constant_pJ -= total * parent.read_pJ
+            both = [(parent.memory, ""), ("", parent.memory)]
+        self._add_moved(f"{operand.name} array", pJ, _Used(operand, parent), both, size)
+
     def _add_moved(
-        self, name: str, pJ: float, ways: Sequence[tuple[str, str]], size: int, fills: int | None = None
+        self,
+        name: str,
+        pJ: float,
+        moved: _Moved | _Used,
+        ways: Sequence[tuple[str, str]],
+        size: int,
+        fills: int | None = None,
     ) -> None:
         """The elements that go on the `ways` between two memories, in as many transfers as the term `fills` says, and
         where time counts the elements of one position alone."""
-        number = self._add(name, pJ)
-        alone = self._add(f"{name}, one position", 0.0) if self._timed else number
+        number = self._add(name, pJ, moved.by_all)
+        alone = self._add(f"{name}, one position", 0.0, moved.by_one) if self._timed else number
         for link, tables in self._links(ways):
             for cycles in tables:
                 cycles[alone if link.apart else number] += link.cycles * size
@@ -138,126 +210,136 @@ class PriceTerms:
             for link in links:
                 yield link, [self.cycles[link.resource], *([self.serial] if link is slowest else [])]
 
-    def _counts_fills(self, level: Level) -> bool:
-        return self._timed or level.copies > 1
+    def _add(self, name: str, pJ: float, factor: Factor) -> int:
+        self.terms.append(Term(name, pJ, factor))
+        return len(self.terms) - 1
 
-    def _add(self, name: str, pJ: float) -> int:
-        self.names.append(name)
-        self.pJ.append(pJ)
-        return len(self.names) - 1
 
-    def _add_operand(self, operand: Operand) -> None:
-        parent = self.target.levels[0]
-        size = operand.element_bytes
-        total = operand.elements(self.nest.ranges) * size
-        for node in self.skeleton.chain(operand):
-            level = node.level
-            inwards, outwards = parent.read_pJ * size, parent.write_pJ * size
-            own_in, own_out = level.write_pJ * size, level.read_pJ * size
-            if operand.is_output:
-                # An element goes up each time its box leaves; the first time that it enters, nothing is read.
-                inwards, own_in = inwards + outwards, own_in + own_out
-                self.constant_pJ -= total * (parent.read_pJ + level.write_pJ)
-            far, near = parent.memory, level.memory
-            fills = self._add(f"{node} fills", 0.0) if self._counts_fills(level) else None
-            if fills is not None:
-                self._fills[str(node)] = fills
-            self._add_moved(f"{node} elements moved", inwards, [], size)
-            both = [(far, near), (near, far)] if operand.is_output else [(far, near)]
-            self._add_moved(f"{node} elements moved, instances", own_in, both, size, fills)
-            parent = level
-        pJ = parent.read_pJ * size
-        both = [(parent.memory, "")]
-        if operand.is_output:
-            # Each step writes a result, and reads it before but for the first time.
-            pJ += parent.write_pJ * size
-            self.constant_pJ -= total * parent.read_pJ
-            both = [(parent.memory, ""), ("", parent.memory)]
-        self._add_moved(f"{operand.name} array", pJ, both, size)
+@dataclass(frozen=True)
+class _Moved:
+    """The elements of a node that instances of a level, of the node or of its parent, read or write."""
 
-    def factors(
-        self, group: Sequence[str], within: Mapping[str, Integers], spatial: Mapping[str, Integers]
-    ) -> tuple[Floats, Integers]:
-        """The factor of each term for each combination of splits of the indices of a group, one row a choice, and the
-        numbers of these splits. Splits have a row in `within` and `spatial`: the extent inside each node, and the
-        positions along each axis."""
-        picks = np.indices([len(within[name]) for name in group]).reshape(len(group), -1)
-        if not self.target.shares_diagonals:
-            across = [spatial[name].prod(axis=1)[picks[n]] > 1 for n, name in enumerate(group)]
-            picks = picks[:, np.sum(across, axis=0) <= 1]
-        inside = {name: within[name][picks[n]] for n, name in enumerate(group)}
-        parts = {name: spatial[name][picks[n]] for n, name in enumerate(group)}
-        return np.stack(list(self._columns(group, inside, parts)), axis=1), picks.T
+    node: Node
+    level: Level
 
-    def _columns(self, group: Sequence[str], within: Extents, spatial: Extents) -> Iterator[Floats]:
-        """The factors in the order of the terms."""
-        ranges = self.nest.ranges
-        boxes = _Boxes(self, group, within, spatial)
-        positions = boxes.positions
-        for operand in self.nest.operands:
-            chain = self.skeleton.chain(operand)
-            parent = self.target.levels[0]
-            for node in chain:
-                inside = boxes.inside(node)
-                fills = _product(ranges[name] / inside[name] for name in group)
-                if self._counts_fills(node.level):
-                    yield fills
-                for level in (parent, node.level):
-                    moved = self._moved(node, group, within, boxes, boxes.axes(level), fills)
-                    yield moved * boxes.instances(boxes.axes(level))
-                    if self._timed:
-                        yield moved
-                parent = node.level
-            if self.target.hold_operands:
-                instances = _product(positions.values())
-                # the extents inside the last memory that holds an operand: all, where none does
-                last = len(self.skeleton.nodes) - 1
-                whole = {name: np.full(len(within[name]), ranges[name]) for name in group}
-                inner = whole if last < 0 else {name: within[name][:, last] for name in group}
-                together = {name: inner[name] // positions[name] for name in group}
-                steps = _product(ranges[name] / inner[name] for name in group)
-            else:
-                # The positions of one instance share what they need; each instance is read on its own.
-                apart = boxes.along(boxes.axes(parent))
-                instances = boxes.instances(boxes.axes(parent))
-                together = {name: positions[name] // apart[name] for name in group}
-                steps = _product(ranges[name] / positions[name] for name in group)
-            used = steps * _sizes(operand, group, together)[1]
-            yield used * instances
-            if self._timed:
-                yield used
-        for node in self._holds:
-            # the size of an element is a factor of the first group
-            size = node.operand.element_bytes if group[0] == self.nest.groups[0][0] else 1
-            yield boxes.room(node, boxes.axes(node.level)) * size
-        for axis in range(len(self.target.axes)):
-            yield _product(spatial[name][:, axis] for name in group)
-        if self._timed:
-            yield _product(ranges[name] / positions[name] for name in group)
+    def by_one(self, boxes: Boxes) -> Floats:
+        return boxes.moved(self.node, self.level)
 
-    def _moved(
+    def by_all(self, boxes: Boxes) -> Floats:
+        return self.by_one(boxes) * boxes.instances(self.level)
+
+
+@dataclass(frozen=True)
+class _Used:
+    """The elements of an operand that the array reads from, or writes to, the level that holds them next to it."""
+
+    operand: Operand
+    level: Level
+
+    def by_one(self, boxes: Boxes) -> Floats:
+        return boxes.used(self.operand, self.level)
+
+    def by_all(self, boxes: Boxes) -> Floats:
+        return self.by_one(boxes) * boxes.readers(self.level)
+
+
+class Boxes:
+    """Boxes of the choices of a group: the extents inside of each node and of the instances of a level, of which
+    several terms ask for the same."""
+
+    def __init__(
         self,
-        node: Node,
+        nest: LoopNest,
+        target: Hierarchy,
+        skeleton: Skeleton,
         group: Sequence[str],
         within: Extents,
-        boxes: _Boxes,
-        axes: tuple[int, ...],
-        fills: Floats,
-    ) -> Floats:
-        """Elements that one of the instances along `axes` gets: a box for each fill; where a window slides, the first
-        box, then the new elements of each step."""
-        slide = next((s for s in self.skeleton.slides if s.node is node and s.index in group), None)
-        if slide is None:
-            return fills * boxes.elements(node, axes)
-        inside, held = boxes.inside(node), boxes.held(node, axes)
-        place = self.skeleton.nodes.index(node)
-        above = (
-            within[slide.index][:, place - 1] if place else np.full(len(fills), self.nest.ranges[slide.index])
-        )
+        spatial: Extents,
+    ) -> None:
+        self._nest = nest
+        self._target = target
+        self._skeleton = skeleton
+        self._group = group
+        self._within = within
+        self._spatial = spatial
+        self._positions = {name: spatial[name].prod(axis=1) for name in group}
+        self._along: dict[tuple[int, ...], Extents] = {}
+        self._instances: dict[tuple[int, ...], Floats] = {}
+        self._fills: dict[int, Floats] = {}
+        self._held: dict[tuple[int, tuple[int, ...]], Extents] = {}
+        self._touched: dict[tuple[int, tuple[int, ...]], tuple[Floats, Floats]] = {}
+        self._moved: dict[tuple[int, tuple[int, ...]], Floats] = {}
+
+    def steps(self) -> Floats:
+        """The steps of the array."""
+        return self._rounds(self._positions)
+
+    def places(self, axis: int) -> Floats:
+        """The positions along an axis."""
+        return _product(self._spatial[name][:, axis] for name in self._group)
+
+    def instances(self, level: Level) -> Floats:
+        """The instances of a level that hold something."""
+        axes = self._axes(level)
+        if axes not in self._instances:
+            self._instances[axes] = _product(self._apart(axes).values())
+        return self._instances[axes]
+
+    def fills(self, node: Node) -> Floats:
+        """The boxes that a node holds, one after the other."""
+        if id(node) not in self._fills:
+            self._fills[id(node)] = self._rounds(self._inside(node))
+        return self._fills[id(node)]
+
+    def room(self, node: Node) -> Floats:
+        """The bytes of the box of a node in one instance of its level. (The size of an element is a factor of the first
+        group.)"""
+        size = node.operand.element_bytes if self._group[0] == self._nest.groups[0][0] else 1
+        return self._box(node, self._axes(node.level))[0] * size
+
+    def moved(self, node: Node, level: Level) -> Floats:
+        """Elements that one instance of a level gives to a node, or gets: a box for each fill; where a window slides,
+        the first box, then the new elements of each step."""
+        axes = self._axes(level)
+        key = (id(node), axes)
+        if key not in self._moved:
+            slide = next(
+                (s for s in self._skeleton.slides if s.node is node and s.index in self._group), None
+            )
+            self._moved[key] = (
+                self._slid(slide, axes) if slide else self.fills(node) * self._box(node, axes)[1]
+            )
+        return self._moved[key]
+
+    def used(self, operand: Operand, level: Level) -> Floats:
+        """Elements of an operand that the array reads from one instance of a level, or that one unit reads, which holds
+        operands."""
+        if self._target.hold_operands:
+            # the extents inside the last memory that holds an operand: all, where none does
+            nodes = self._skeleton.nodes
+            inner = self._inside(nodes[-1]) if nodes else self._whole()
+            together = {name: inner[name] // self._positions[name] for name in self._group}
+            steps = self._rounds(inner)
+        else:
+            # The positions of one instance share what they need; each instance is read on its own.
+            apart = self._apart(self._axes(level))
+            together = {name: self._positions[name] // apart[name] for name in self._group}
+            steps = self.steps()
+        return steps * room_and_elements(operand, self._group, together)[1]
+
+    def readers(self, level: Level) -> Floats:
+        """The instances of a level that the array reads, or the units that read for themselves."""
+        return _product(self._positions.values()) if self._target.hold_operands else self.instances(level)
+
+    def _slid(self, slide: Slide, axes: tuple[int, ...]) -> Floats:
+        node = slide.node
+        inside, held, fills = self._inside(node), self._extents(node, axes), self.fills(node)
+        place = self._skeleton.nodes.index(node)
+        above = self._within[slide.index][:, place - 1] if place else self._whole()[slide.index]
         steps = above / inside[slide.index]
         total = fills / steps
         for form in node.operand.index:
-            names = {name for name, c in form.items() if c} & set(group)
+            names = {name for name, c in form.items() if c} & set(self._group)
             if not names:
                 continue
             box: dict[str, Numbers] = {name: held[name] for name in names}
@@ -266,36 +348,23 @@ class PriceTerms:
             total = total * touched(form, box)[1]
         return total
 
+    def _rounds(self, extents: Extents) -> Floats:
+        """The loops around boxes of these extents."""
+        return _product(self._nest.ranges[name] / extents[name] for name in self._group)
 
-class _Boxes:
-    """Boxes of the choices of a group: the extents inside of each node and of the instances along some axes, of which
-    several terms ask for the same."""
+    def _whole(self) -> Extents:
+        return {name: np.full(len(self._within[name]), self._nest.ranges[name]) for name in self._group}
 
-    def __init__(self, terms: PriceTerms, group: Sequence[str], within: Extents, spatial: Extents) -> None:
-        self.positions = {name: spatial[name].prod(axis=1) for name in group}
-        self._target = terms.target
-        self._nodes = terms.skeleton.nodes
-        self._group = group
-        self._within = within
-        self._spatial = spatial
-        self._inside: dict[int, Extents] = {}
-        self._along: dict[tuple[int, ...], Extents] = {}
-        self._instances: dict[tuple[int, ...], Floats] = {}
-        self._held: dict[tuple[int, tuple[int, ...]], Extents] = {}
-        self._touched: dict[tuple[int, tuple[int, ...]], tuple[Floats, Floats]] = {}
+    def _inside(self, node: Node) -> Extents:
+        """The extents inside of a node."""
+        place = self._skeleton.nodes.index(node)
+        return {name: self._within[name][:, place] for name in self._group}
 
-    def axes(self, level: Level) -> tuple[int, ...]:
+    def _axes(self, level: Level) -> tuple[int, ...]:
         """The axes along which the level has an instance at each position."""
         return tuple([n for n, axis in enumerate(self._target.axes) if axis.name in level.along])
 
-    def inside(self, node: Node) -> Extents:
-        """The extents inside of a node."""
-        if id(node) not in self._inside:
-            place = self._nodes.index(node)
-            self._inside[id(node)] = {name: self._within[name][:, place] for name in self._group}
-        return self._inside[id(node)]
-
-    def along(self, axes: tuple[int, ...]) -> Extents:
+    def _apart(self, axes: tuple[int, ...]) -> Extents:
         """For each index the positions along some axes."""
         if axes not in self._along:
             numbers = list(axes)
@@ -304,32 +373,23 @@ class _Boxes:
             }
         return self._along[axes]
 
-    def instances(self, axes: tuple[int, ...]) -> Floats:
-        """The positions along some axes."""
-        if axes not in self._instances:
-            self._instances[axes] = _product(self.along(axes).values())
-        return self._instances[axes]
-
-    def held(self, node: Node, axes: tuple[int, ...]) -> Extents:
+    def _extents(self, node: Node, axes: tuple[int, ...]) -> Extents:
         """The extents of the box of a node in one of the instances along some axes."""
         key = (id(node), axes)
         if key not in self._held:
-            self._held[key] = _apart(node.operand, self.inside(node), self.positions, self.along(axes))
+            self._held[key] = _apart(node.operand, self._inside(node), self._positions, self._apart(axes))
         return self._held[key]
 
-    def room(self, node: Node, axes: tuple[int, ...]) -> Floats:
-        """The elements that the box has room for, as far as the indices of the group tell."""
-        return self._sizes(node, axes)[0]
-
-    def elements(self, node: Node, axes: tuple[int, ...]) -> Floats:
-        """The elements of the box that are touched, as far as the indices of the group tell."""
-        return self._sizes(node, axes)[1]
-
-    def _sizes(self, node: Node, axes: tuple[int, ...]) -> tuple[Floats, Floats]:
+    def _box(self, node: Node, axes: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """The room and the elements of that box, as far as the indices of the group tell."""
         key = (id(node), axes)
         if key not in self._touched:
-            self._touched[key] = _sizes(node.operand, self._group, self.held(node, axes))
+            self._touched[key] = room_and_elements(node.operand, self._group, self._extents(node, axes))
         return self._touched[key]
+
+
+Factor: TypeAlias = Callable[[Boxes], Floats]
+"""The factor of a term, one number a choice."""
 
 
 def _apart(operand: Operand, inside: Extents, positions: Extents, apart: Extents) -> Extents:
@@ -355,7 +415,7 @@ def _product(factors: Iterable[Integers | Floats]) -> Floats:
     return total
 
 
-def _sizes(operand: Operand, group: Sequence[str], extents: Extents) -> tuple[Floats, Floats]:
+def room_and_elements(operand: Operand, group: Sequence[str], extents: Extents) -> tuple[Floats, Floats]:
     """The room of the box of an operand and its elements that are touched, as far as the indices of a group tell."""
     room: Floats = np.ones(len(next(iter(extents.values()))))
     elements = room

@@ -19,10 +19,10 @@ from stripe.emit.c.tiles import TileWriter, declare_registers
 from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
-from stripe.emit.loops.contraction import adds_repeatedly, fuses, negates
+from stripe.emit.loops.gcc_hazards import adds_repeatedly, carries_sums, contracts, negates
 from stripe.emit.loops.hints import SimdHint
 from stripe.emit.loops.memory import LocationMemory, due_fills
-from stripe.emit.loops.plan import BlockPlan, carries_sums, plan_block
+from stripe.emit.loops.plan import BlockPlan, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
 from stripe.emit.loops.tiles import DotTile
 from stripe.ir import Block, Refinement, Special
@@ -105,9 +105,9 @@ class BlockEmitter:
             memory = {name: writer.scope.areas[name].pointer.name for name in sources}
             inner = writer.new_function(
                 writer.scope,
-                fuses=fuses(block, memory),
+                contracts=contracts(block, memory),
                 negates=negates(block),
-                sums=adds_repeatedly(block),
+                has_several_sums=adds_repeatedly(block),
             )
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
@@ -164,7 +164,9 @@ class BlockEmitter:
         writer.function.raw(*lines)
         writer.function.has_loops = self.uses_threads = True
         scope, outer = replace(plan.scope, private=True, workspace=0), writer.function
-        inner = writer.new_function(scope, fuses=outer.fuses, negates=outer.negates, sums=outer.sums)
+        inner = writer.new_function(
+            scope, contracts=outer.contracts, negates=outer.negates, has_several_sums=outer.has_several_sums
+        )
         with ExitStack() as stack:
             for head in heads:
                 stack.enter_context(writer.function.braces(head))
@@ -183,7 +185,7 @@ class BlockEmitter:
         kind = DotWriter if isinstance(plan.tile, DotTile) else TileWriter
         tile = kind(plan, plan.tile, writer) if plan.tile else None
         if carries_sums(plan) and kind is not DotWriter:
-            writer.function.sums = True
+            writer.function.has_several_sums = True
         with ExitStack() as stack:
             last = len(plan.loops) - (2 if plan.transpose else 0)
             for level in range(first, plan.tile.level if plan.tile else last):

@@ -69,17 +69,17 @@ class _Loop:
 class FunctionText:
     """The lines of a function body. Names that are used and not declared inside are passed in.
 
-    `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
-    with the sum that takes it. `negates`: sums of products may be negated. `sums`: floats are added or subtracted in
-    several places, or a loop carries several sums. `groups`: one iteration of a loop stores to several elements of a
-    buffer.
+    `inner_pointers` are those that the functions called from here use. `contracts`: any product may be rounded
+    together with the sum that takes it. `negates`: sums of products may be negated. `has_several_sums`: floats are
+    added or subtracted in several places, or a loop carries several sums. `stores_neighbours`: one iteration of a loop
+    stores to several elements of a buffer.
     """
 
     dialect: Dialect
-    fuses: bool = False
+    contracts: bool = False
     negates: bool = False
-    sums: bool = False
-    groups: bool = False
+    has_several_sums: bool = False
+    stores_neighbours: bool = False
     has_loops: bool = False
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
@@ -95,13 +95,13 @@ class FunctionText:
     @property
     def vectorizes(self) -> bool:
         """Whether gcc may make vectors of loops. It does so with a hint whatever the options of the function say."""
-        return not (self.sums or self.groups)
+        return not (self.has_several_sums or self.stores_neighbours)
 
     @property
     def compiler_options(self) -> list[str]:
         """The options that gcc needs for this function."""
         given = {
-            "fp-contract=fast": self.fuses,
+            "fp-contract=fast": self.contracts,
             "rounding-math": self.negates,
             "stack-reuse=none": True,
             "no-predictive-commoning": True,
@@ -139,7 +139,7 @@ class FunctionText:
             yield
         loop = self._loops.pop()
         if len({pointer for pointer, _ in loop.stores}) < len(loop.stores):
-            self.groups = True
+            self.stores_neighbours = True
         if not self._loops:
             return
         outer = self._loops[-1]

@@ -48,11 +48,13 @@ class Writer:
         """The same function at a place inside."""
         return replace(self, scope=scope, scalars={})
 
-    def new_function(self, scope: CodeScope, *, fuses: bool, negates: bool, sums: bool) -> Writer:
+    def new_function(
+        self, scope: CodeScope, *, contracts: bool, negates: bool, has_several_sums: bool
+    ) -> Writer:
         """A new function, for the block of `scope`."""
-        if fuses:
+        if contracts:
             self.helpers.need("multiply_add")
-        function = FunctionText(self.dialect, fuses, negates, sums)
+        function = FunctionText(self.dialect, contracts, negates, has_several_sums)
         inside = replace(scope, stack=Stack(scope.stack))
         return replace(self, scope=inside, function=function, scalars={})
 

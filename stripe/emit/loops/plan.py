@@ -12,7 +12,7 @@ from stripe.emit.loops.order import buffers_of, fast_order, parallel_indices
 from stripe.emit.loops.scope import CodeScope
 from stripe.emit.loops.tiles import VectorTile, find_tile
 from stripe.emit.loops.transposes import Squares, find_transpose
-from stripe.ir import Affine, Agg, Block, Direction, Intrinsic, Refinement, Store
+from stripe.ir import Affine, Block
 
 _PEELED = 16
 """Most iterations of a loop that gcc makes straight code of before it forms vectors (`max-completely-peel-times`)."""
@@ -88,34 +88,3 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
     return BlockPlan(
         block, scope, found.guards, found.loops, False, parallel, accumulators, hints, tile, transpose
     )
-
-
-def carries_sums(plan: BlockPlan) -> bool:
-    """Whether a loop may carry several merges from iteration to iteration in scalar variables.
-
-    One merge in an innermost loop that no compiler makes straight code of is carried alone, unless a compiler merges
-    its value term by term. Any other becomes several where a loop around it carries on.
-    """
-    stores = [statement for statement in plan.block.statements if isinstance(statement, Store)]
-    merges = [store for store in stores if _merges(plan.block.ref(store.ref))]
-    if plan.tile:
-        return bool(merges) and any(point.lanes == 1 for point in (*plan.tile.points, *plan.tile.rest))
-    if len(merges) != 1 or not plan.loops:
-        return bool(merges)
-    return plan.is_short(-1) or _merges_by_term(plan, merges[0].ref)
-
-
-def _merges(ref: Refinement) -> bool:
-    return ref.agg is not Agg.ASSIGN or ref.dir is Direction.INOUT
-
-
-def _merges_by_term(plan: BlockPlan, name: str) -> bool:
-    """Whether a compiler may merge parts of a value one by one into an element that the innermost loop carries:
-    terms of integers, and terms that the block adds by itself to what it has loaded."""
-    ref = plan.block.ref(name)
-    ops = {statement.op for statement in plan.block.statements if isinstance(statement, Intrinsic)}
-    if ref.agg is Agg.ASSIGN:
-        moves = plan.loops[-1].var in plan.scope.areas[name].origin.names()
-        return not moves and not ops.isdisjoint({"add", "sub", "neg", "mul"})
-    merged = {"add": {"add", "sub", "neg"}, "mul": {"mul"}}.get(ref.agg.value, set[str]())
-    return not ref.dtype.is_float and not ops.isdisjoint(merged)

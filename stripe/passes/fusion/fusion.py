@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from stripe.cost.objective import ObjectiveOption
 from stripe.ir import (
     Block,
     Interval,
@@ -41,7 +42,6 @@ from stripe.passes.fusion.legality import FusionPlan, Legality
 from stripe.passes.fusion.priced import FusionPrices
 from stripe.passes.fusion.reach import find_pairs, unmoved
 from stripe.passes.fusion.remarks import fusion_remark, ring_remark
-from stripe.rewrite.objective import Objective
 from stripe.rewrite.refusal import Refusal
 
 
@@ -123,7 +123,7 @@ class Fusion(Pass):
     min_points: int = Field(
         default=0, ge=0, description="fewest points of a fused block, for threads to share; 0: any number"
     )
-    objective: Objective = Field(
+    objective: ObjectiveOption = Field(
         default="latency",
         description="fuse only where the program that the rest of the pass list makes of the fused block takes no more "
         "time on the machine, energy, or product of both, than the one that it makes of the parts; none: wherever it "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
+from stripe.cost.objective import UNITS, ObjectiveOption, measured
 from stripe.hw.trace import unit_graph
 from stripe.ir import (
     Block,
@@ -25,7 +26,6 @@ from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext, Refusal
 from stripe.passes.fusion.candidates import Line
 from stripe.rewrite.excerpt import MAIN, Content, company, content_of_program, excerpt, names_statement
-from stripe.rewrite.objective import UNITS, Objective, measured
 
 if TYPE_CHECKING:
     from stripe.cost.time.price import Price
@@ -48,8 +48,8 @@ class FusionPrices:
     estimate says that the fused block may be dearer; with the tile that is taken they are priced anyway.
     """
 
-    def __init__(self, objective: Objective, context: PassContext) -> None:
-        self._objective: Objective = objective
+    def __init__(self, objective: ObjectiveOption, context: PassContext) -> None:
+        self._objective: ObjectiveOption = objective
         self._context = context
         self._ask: Callable[[Program], Price] | None = context.price if objective != "none" else None
         self._known: dict[Content, Prices] = {}

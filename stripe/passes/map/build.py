@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from stripe.cost.counts.operations import widenings
-from stripe.cost.mapping.peel import PlannedNest
+from stripe.cost.mapping.peel import CutNest, MappedNest, NestPlan
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
 from stripe.cost.mapping.search import LoopMapping
 from stripe.hw.schema import ExecUnit, HardwareModel
@@ -34,7 +34,7 @@ from stripe.rewrite.prune import prune_indices
 from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.tile import tile_block
 
-Level = tuple[list[tuple[str, int]], list[Node]]
+LoopLevel = tuple[list[tuple[str, int]], list[Node]]
 """Loops, and the nodes that hold their operands at each point of these loops."""
 
 
@@ -48,20 +48,20 @@ class MappingBuilder:
     tags: tuple[str, ...]
     buffers: Mapping[str, int]
 
-    def mapped(self, entry: Block, path: Path, planned: PlannedNest) -> Block | Refusal:
+    def mapped(self, entry: Block, path: Path, planned: NestPlan) -> Block | Refusal:
         """The entry with the block at `path` mapped; a refusal where an operand cannot be copied."""
-        if planned.parts:
-            index, cut = planned.cut
-            entry = replace_at(entry, path, lambda block: _cut(block, index, cut))
+        if isinstance(planned, CutNest):
+            entry = replace_at(entry, path, lambda block: _cut(block, planned.index, planned.first))
             for number, part in enumerate(planned.parts):
                 found = self.mapped(entry, (*path, number), part)
                 if isinstance(found, Refusal):
                     return found
                 entry = found
             return entry
+        assert isinstance(planned, MappedNest)
         plan, problem = planned.mapping, planned.nest
         entry = replace_at(entry, path, lambda block: self._tiled(block, plan, problem))
-        levels = _levels(plan, problem)
+        levels = _loop_levels(plan, problem)
         for depth in reversed(range(len(levels))):
             inner = (*path, *(0,) * depth)
             for node in reversed(levels[depth][1]):
@@ -86,7 +86,7 @@ class MappingBuilder:
         if not unit.grid:
             inside = dict(problem.ranges)
             levels: list[tuple[list[str], dict[str, int]]] = []
-            for loops, _ in _levels(plan, problem):
+            for loops, _ in _loop_levels(plan, problem):
                 inside = {name: size // dict(loops).get(name, 1) for name, size in inside.items()}
                 levels.append(([name for name, _ in loops], inside))
             parts = {name: inside[name] // prod(split.spatial) for name, split in plan.splits.items()}
@@ -95,7 +95,7 @@ class MappingBuilder:
         inside = {name: size // array.positions(name) for name, size in problem.ranges.items()}
         space = {part.name: part.size for part in array.parts}
         sizes: list[tuple[list[str], dict[str, int]]] = []
-        for loops, _ in _levels(plan, problem):
+        for loops, _ in _loop_levels(plan, problem):
             inside = {name: size // dict(loops).get(name, 1) for name, size in inside.items()}
             sizes.append(([name for name, _ in loops], {**inside, **space}))
         order = [name for name, size in inside.items() if size > 1]
@@ -236,10 +236,10 @@ def loop_nest(nest: Nest) -> LoopNest | Refusal:
     return LoopNest({index.name: index.range for index in block.indices}, tuple(operands))
 
 
-def _levels(plan: LoopMapping, problem: LoopNest) -> list[Level]:
+def _loop_levels(plan: LoopMapping, problem: LoopNest) -> list[LoopLevel]:
     """The nodes with the loops right above them; nodes share a level where no loop and no copy of their operand is
     between them."""
-    levels: list[Level] = []
+    levels: list[LoopLevel] = []
     for node, loops in zip(plan.skeleton.nodes, plan.loops(problem), strict=False):
         if levels and not loops and all(node.operand is not other.operand for other in levels[-1][1]):
             levels[-1][1].append(node)
@@ -248,13 +248,14 @@ def _levels(plan: LoopMapping, problem: LoopNest) -> list[Level]:
     return levels
 
 
-def summary(planned: PlannedNest) -> str:
+def summary(planned: NestPlan) -> str:
     """The energy and the time, and loops and nodes from outermost to innermost."""
     time = f", {planned.cycles:,.0f} cycles" if planned.cycles else ""
     total = f"{planned.energy_pJ / 1e6:.3f} uJ{time}"
-    if planned.parts:
-        (index, cut), (below, above) = planned.cut, planned.parts
-        return f"{total}; {index} below {cut}: {summary(below)}; above: {summary(above)}"
+    if isinstance(planned, CutNest):
+        below, above = map(summary, planned.parts)
+        return f"{total}; {planned.index} below {planned.first}: {below}; above: {above}"
+    assert isinstance(planned, MappedNest)
     plan = planned.mapping
     words: list[str] = []
     for loops, node in zip(plan.loops(planned.nest), [*plan.skeleton.nodes, None], strict=True):

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
 from stripe.cost.counts.energy import operations_energy
 from stripe.cost.counts.operations import point_operations
+from stripe.cost.objective import UNITS, Objective, measured
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, ConfigError, Nest, Program, StripeError, block_at
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet, matching
 from stripe.rewrite.excerpt import MAIN, excerpt
 from stripe.rewrite.nests import rewrite_nests
-from stripe.rewrite.objective import measured
 
 if TYPE_CHECKING:
-    from stripe.cost.mapping.machine import MappingRules
-    from stripe.cost.mapping.peel import Mapper, PlannedNest
+    from stripe.cost.mapping.hierarchy import MappingRules
+    from stripe.cost.mapping.peel import Mapper, NestPlan
     from stripe.cost.mapping.problem import LoopNest
 
-EXACT = 8
-"""Plans that are simulated where time counts."""
+SIMULATED = 8
+"""The number of the best plans that are simulated where time counts."""
 
 Sizes = dict[str, Annotated[int, Field(ge=1)]]
 
@@ -64,7 +64,7 @@ class Map(Pass):
     refused: ClassVar[str] = "not mapped"
 
     reqs: Reqs
-    objective: Literal["energy", "latency", "edp"] = Field(
+    objective: Objective = Field(
         default="energy",
         description="least energy (static energy included), least time, or least product of the two. Time is an "
         "estimate: that of the busiest resource, transfers with their latency, and a part of all work one after the "
@@ -129,12 +129,12 @@ class Map(Pass):
             return problem
         energy = operations_energy(point_operations(nest.block), mapper.hardware.exec_unit(mapper.unit))
         simulates = mapper.counts_time and context.price is not None
-        wanted = max(self.plans, EXACT) if simulates else self.plans
+        wanted = max(self.plans, SIMULATED) if simulates else self.plans
         cycles = mapper.point_cycles(nest) if mapper.counts_time else 0.0
         ranked = mapper.plans(problem, energy, self._rules(problem), self.stationary, wanted, cycles)
         if not ranked:
             return Refusal("no mapping fits into the memories of the machine")
-        blocks: list[tuple[float, int, PlannedNest, Block]] = []
+        blocks: list[tuple[float, int, NestPlan, Block]] = []
         refusal: Refusal | None = None
         builder = MappingBuilder(mapper.hardware, mapper.unit, self.inner_set, self.buffers)
         for number, plan in enumerate(ranked[: wanted if simulates else 1]):
@@ -150,8 +150,9 @@ class Map(Pass):
         others = [other for other in ranked if other is not plan][: self.plans - 1]
         for place, other in enumerate(others, 2):
             context.analysis(nest.block, f"plan {place}: {summary(other)}")
-        figures = {"latency": f", {price:,.0f} simulated", "energy": f", {price / 1e6:.3f} uJ simulated"}
-        simulated = figures.get(self.objective, "") if 0 < price < inf else ""
+        figures = {"latency": f"{price:,.0f}", "energy": f"{price / 1e6:.3f} uJ"}
+        figure = figures.get(self.objective, f"{price:.4g} {UNITS[self.objective]}")
+        simulated = f", {figure} simulated" if 0 < price < inf else ""
         gap = f"{100 * plan.gap:.1f} % above the bound" if plan.bound else "not all of them"
         context.applied(nest.block, f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {gap}")
         return block
@@ -167,7 +168,7 @@ class Map(Pass):
 
     def _rules(self, problem: LoopNest) -> MappingRules:
         """The options in the names of a canonical nest."""
-        from stripe.cost.mapping.machine import MappingRules
+        from stripe.cost.mapping.hierarchy import MappingRules
 
         index = problem.numbers
         operand = {each.name: str(number) for number, each in enumerate(problem.operands)}

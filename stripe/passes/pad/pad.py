@@ -20,14 +20,16 @@ from stripe.ir import (
     Refinement,
     Tags,
     surround,
+    value_key,
     with_entry,
     with_main,
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.pad.plan import Growth, Judge, Margins, border, raised_ranges
-from stripe.poly import accesses, untouched
+from stripe.poly import Points, accesses, untouched
 from stripe.poly.definitions import DefinedElements
+from stripe.poly.index_maps import holes
 from stripe.rewrite.contribution import fill_of, output_of
 from stripe.rewrite.copy import (
     Element,
@@ -129,7 +131,8 @@ class Pad(Pass):
         writes = [access for access in accesses(kernel) if access.is_write]
         (output,) = kernel.outputs
         whole = untouched(buffers[output.name].sizes, writes).is_empty
-        judge = Judge(kernel, {name: buffer.sizes for name, buffer in buffers.items()}, finite, whole)
+        sizes = {name: buffer.sizes for name, buffer in buffers.items()}
+        judge = Judge(kernel, sizes, finite, whole, _holes_with_a_sign(buffers[output.name]))
         start = growth = Growth.start(kernel)
         for name, size in raised_ranges(start, self.prime_threshold, self.multiple_of):
             larger = growth.raised(name, size)
@@ -146,6 +149,14 @@ class Pad(Pass):
             else:
                 growth = larger
         return None if growth == start else growth
+
+
+def _holes_with_a_sign(buffer: Refinement) -> Points | None:
+    """The holes of a layout that promises -0.0 in them."""
+    layout = buffer.layout
+    if layout is None or layout.pad is None or value_key(layout.pad) != value_key(-0.0):
+        return None
+    return holes(layout.map, layout.sizes, buffer.sizes)
 
 
 def _refusal(program: Program, kernel: Block) -> Refusal | None:

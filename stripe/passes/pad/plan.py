@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stripe.ir import Affine, Agg, Block, Domain, Interval, Refinement
 from stripe.ir.factors import is_prime
 from stripe.ir.frozen import replace
-from stripe.poly import Points, bounds, points_of, union
+from stripe.poly import Points, Relation, bounds, points_of, union
 from stripe.rewrite.contribution import neutral_sets, output_of
 from stripe.rewrite.refusal import Refusal
 
@@ -74,12 +74,14 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Decides whether a kernel may grow. `sizes` are the sizes of the buffer behind each refinement."""
+    """Decides whether a kernel may grow. `sizes` are the sizes of the buffer behind each refinement. `signed_holes`:
+    those of the output, where they keep -0.0, which a sum with 0.0 does not."""
 
     block: Block
     sizes: Mapping[str, Sequence[int]]
     finite: frozenset[str]
     whole_output: bool
+    signed_holes: Points | None
 
     def refusal(self, growth: Growth) -> Refusal | None:
         """The harm that an added point would do.
@@ -100,6 +102,10 @@ class Judge:
         if margins.any and output.agg is Agg.ASSIGN and not self.whole_output:
             return Refusal(f"{output.name} is not written as a whole")
         real = added & self._inside(output, added)
+        if self.signed_holes and output.agg is Agg.ADD:
+            places = Relation.function(real, dict(zip(self.signed_holes.names, output.access, strict=True)))
+            if not places.into(self.signed_holes).is_empty:
+                return Refusal(f"it would add 0.0 to holes of {output.name}, which its layout has at -0.0")
         harmful = (real - self._neutral(added, self.finite)).sample()
         if harmful is None:
             return None

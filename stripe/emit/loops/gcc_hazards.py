@@ -1,4 +1,4 @@
-"""Functions in which a compiler may contract all that it takes for a product and a sum, or negate a sum of products.
+"""What a function must hold, or must not, for gcc to round as the program does: its options follow from that.
 
 gcc contracts a function as a whole, and makes products where the program has none: `x / 4` becomes `x * 0.25`, `x + x`
 becomes `x * 2`. Contracted with a sum, these round once where the program rounds twice. And it makes `-(a*b) - c` of
@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from stripe.emit.loops.plan import BlockPlan
 from stripe.emit.loops.tiles import products
 from stripe.ir import (
     INTRINSICS,
     Agg,
     Block,
     Constant,
+    Direction,
     Intrinsic,
     Load,
     Nest,
+    Refinement,
     Store,
     scalar_defined,
     scalars_used,
@@ -32,10 +35,10 @@ None where a compiler may take the value for a product."""
 _PRODUCT: Origins = frozenset({None})
 
 
-def fuses(block: Block, memory: Mapping[str, str]) -> bool:
-    """Whether sums take products in one rounding somewhere inside `block`, a function of its own, and nothing else is,
-    or may become, a product of floats that is added to something. `memory` names the memory of each view around: two
-    names may be one.
+def contracts(block: Block, memory: Mapping[str, str]) -> bool:
+    """Whether gcc may contract `block`, a function of its own: sums take products in one rounding somewhere inside, and
+    nothing else is, or may become, a product of floats that is added to something. `memory` names the memory of each
+    view around: two names may be one.
     """
     nests = list(Nest.root(block).walk())
     if not any(products(nest.block) for nest in nests) or any(map(_multiplies, nests)) or negates(block):
@@ -139,3 +142,34 @@ def _memory_of(nest: Nest, ref: str, memory: Mapping[str, str]) -> Buffer:
 def _may_be_equal(first: Origins, second: Origins) -> bool:
     """Whether a compiler may find two values to be the same at some points: they have a common origin, or none."""
     return not first.isdisjoint(second) or not (first or second)
+
+
+def carries_sums(plan: BlockPlan) -> bool:
+    """Whether a loop may carry several merges from iteration to iteration in scalar variables.
+
+    One merge in an innermost loop that no compiler makes straight code of is carried alone, unless a compiler merges
+    its value term by term. Any other becomes several where a loop around it carries on.
+    """
+    stores = [statement for statement in plan.block.statements if isinstance(statement, Store)]
+    merges = [store for store in stores if _merges(plan.block.ref(store.ref))]
+    if plan.tile:
+        return bool(merges) and any(point.lanes == 1 for point in (*plan.tile.points, *plan.tile.rest))
+    if len(merges) != 1 or not plan.loops:
+        return bool(merges)
+    return plan.is_short(-1) or _merges_by_term(plan, merges[0].ref)
+
+
+def _merges(ref: Refinement) -> bool:
+    return ref.agg is not Agg.ASSIGN or ref.dir is Direction.INOUT
+
+
+def _merges_by_term(plan: BlockPlan, name: str) -> bool:
+    """Whether a compiler may merge parts of a value one by one into an element that the innermost loop carries:
+    terms of integers, and terms that the block adds by itself to what it has loaded."""
+    ref = plan.block.ref(name)
+    ops = {statement.op for statement in plan.block.statements if isinstance(statement, Intrinsic)}
+    if ref.agg is Agg.ASSIGN:
+        moves = plan.loops[-1].var in plan.scope.areas[name].origin.names()
+        return not moves and not ops.isdisjoint({"add", "sub", "neg", "mul"})
+    merged = {"add": {"add", "sub", "neg"}, "mul": {"mul"}}.get(ref.agg.value, set[str]())
+    return not ref.dtype.is_float and not ops.isdisjoint(merged)

@@ -1,4 +1,4 @@
-"""The levels and axes of a hardware model, as the mapper sees them."""
+"""The hierarchy of a hardware model for the mapper: memories from the outermost, and the axes of a grid."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def hierarchy_for(
     roles["moving"] = next(o for o in nest.operands if o not in roles.values())
     everything = frozenset(operand.name for operand in nest.operands)
     depth = engine.pipeline_depth
-    levels = _levels(main, roles, everything, hardware, machine.graph.distances, rules, depth)
+    levels = _memory_levels(main, roles, everything, hardware, machine.graph.distances, rules, depth)
     results = nest.output.indices
     carried = {  # the indices that may run along an axis
         "any": frozenset(nest.ranges),
@@ -76,7 +76,7 @@ def hierarchy_for(
     )
 
 
-def _levels(
+def _memory_levels(
     main: str,
     roles: Mapping[Role, Operand],
     everything: frozenset[str],
