@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stripe.cost.time.simulate import Simulation
 from stripe.hw import parse_unit
-from stripe.verify.machine.schedule import TimedTransfer
+from stripe.verify.machine.traffic import TimedTransfer
 
 
 def traffic_of(found: Simulation) -> list[TimedTransfer]:

@@ -15,7 +15,7 @@ from stripe.cost.time.contention import Task, simulate
 from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.tile import compile_tile
-from stripe.verify.machine.schedule import TimedTransfer, check_traffic
+from stripe.verify.machine.traffic import TimedTransfer, check_traffic
 from tests.support.scheduled import tiles
 from tests.support.traffic import traffic_of
 

@@ -51,7 +51,7 @@ READERS: dict[str, str | tuple[str, ...]] = {
     "MemUnit.size_KiB": _SIZE,
     "MemUnit.size_bytes": _SIZE,
     "MemUnit.kind": ("cost/counts/counts", "cost/time/workload", "hw/graphviz", "hw/graph"),
-    "MemUnit.banks": ("cost/time/workload", "verify/machine/schedule"),
+    "MemUnit.banks": ("cost/time/workload", "verify/machine/traffic"),
     "MemUnit.operands": _MAPPED,
     "MemUnit.alignment": (
         "passes/autotile/tiling",

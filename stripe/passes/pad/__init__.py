@@ -1,1 +1,4 @@
-"""The pass pad: the conditions under which padding keeps the meaning, and the rewrite."""
+"""The pass pad: kernels with further points, on buffers with padding.
+
+From the options to the program: `pad` (options, buffers and copies), `plan` (whether added points keep the meaning).
+"""

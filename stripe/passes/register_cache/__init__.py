@@ -1,1 +1,1 @@
-"""The pass register_cache: copies that stay in registers."""
+"""The pass register_cache: copies that stay in registers, in `register_cache`."""

@@ -1,1 +1,4 @@
-"""The pass subgroup: the search of shapes for a subgroup of lanes, and the rewrite."""
+"""The pass subgroup: blocks over the lanes of a subgroup.
+
+From the options to the program: `subgroup` (options, and the rewrite), `search` (indices over lanes, tile of a lane).
+"""

@@ -35,6 +35,6 @@ def _has_dependences(program: Program) -> bool:
 
 
 def _missing(program: Program) -> list[str]:
-    from stripe.verify.machine.schedule import check_dependences
+    from stripe.verify.machine.dependences import check_dependences
 
     return [str(wrong) for wrong in check_dependences(program)]

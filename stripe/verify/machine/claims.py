@@ -5,8 +5,9 @@ from __future__ import annotations
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Diagnostic, Nest, Program, Stage, has_addresses, verify_structural
 from stripe.ir.check.stages import check_addresses
+from stripe.verify.machine.dependences import check_dependences
 from stripe.verify.machine.registers import check_registers
-from stripe.verify.machine.schedule import check_dependences, check_placement, check_schedule
+from stripe.verify.machine.schedule import check_placement, check_schedule
 from stripe.verify.machine.units import check_units, check_views
 
 

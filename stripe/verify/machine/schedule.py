@@ -1,40 +1,33 @@
 """Independent checks of schedules and placements: they share no code with the passes that make them.
 
-`check_schedule`: dependences order all conflicts, also of two buffers in one range of memory;
-every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be
-alive at one time overlap, addresses are aligned and inside their memory. `check_traffic`: no bus and no memory carries
-more in a time than its wires and ports can.
+`check_schedule`: dependences order all conflicts, also of two buffers in one range of memory; every unit reaches the
+memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be alive at one time
+overlap, addresses are aligned and inside their memory. `check_traffic` (`traffic.py`) is for a timetable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations
 
 from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Agg,
     Block,
-    Buffer,
     Diagnostic,
     Nest,
     Path,
     Program,
     beginnings,
     reads_of,
-    scalar_defined,
-    scalars_used,
     walk,
     writes_of,
 )
-from stripe.poly import Access, accesses
+from stripe.verify.machine.dependences import check_dependences
 from stripe.verify.machine.interference import (
     Interference,
     Placed,
-    closure,
     in_flight,
-    is_in,
     is_transfer,
     working_parts,
 )
@@ -55,13 +48,6 @@ def check_schedule(program: Program, hardware: HardwareModel | None = None) -> l
     return found
 
 
-def check_dependences(program: Program) -> list[Diagnostic]:
-    """Conflicts and uses of scalars between statements of main without a dependence that orders them."""
-    nest = next(nest for nest in Nest.root(program.entry).walk() if nest.block.is_main)
-    order = closure(nest.block)
-    return [*_check_conflicts(nest, order), *_check_scalars(nest, order)]
-
-
 def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
     """All errors in the addresses of a program at the stage `placed`; see the module."""
     nests = list(Nest.root(program.entry).walk())
@@ -74,115 +60,6 @@ def check_placement(program: Program, hardware: HardwareModel | None = None) -> 
     if hardware is not None:
         found += _check_capacity(placed, hardware)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class TimedTransfer:
-    """Bytes that move between two times, in cycles, over `buses` (their numbers in the model) and through the ports of
-    `memories` (`NAME[number]`, as often as each is read or written)."""
-
-    name: str
-    start: float
-    end: float
-    bytes: float
-    buses: tuple[int, ...]
-    memories: tuple[str, ...]
-
-
-def check_traffic(traffic: Sequence[TimedTransfer], hardware: HardwareModel) -> list[Diagnostic]:
-    """The stretches of a timetable in which a bus or the ports of a memory are overloaded.
-
-    Concurrent transfers share the bytes of each cycle. A feasible sharing exists exactly when in each stretch of time
-    the bytes that must move within it are no more than the bus can carry; a message tells the worst stretch.
-    """
-    found: list[Diagnostic] = []
-    for number, bus in enumerate(hardware.buses):
-        loads = [(t, t.bytes * t.buses.count(number)) for t in traffic if number in t.buses]
-        found += _check_capacity_in_time(f"bus {bus.name or number}", loads, bus.bytes_per_cycle)
-    for memory in dict.fromkeys(memory for t in traffic for memory in t.memories):
-        unit = hardware.mem_units[memory.partition("[")[0]]
-        if unit.port_bytes is not None:
-            loads = [(t, t.bytes * t.memories.count(memory)) for t in traffic if memory in t.memories]
-            width = unit.banks * unit.ports * unit.port_bytes
-            found += _check_capacity_in_time(f"the ports of {memory}", loads, width)
-    return found
-
-
-def _check_capacity_in_time(
-    what: str, loads: Sequence[tuple[TimedTransfer, float]], bytes_per_cycle: float
-) -> Iterator[Diagnostic]:
-    by_end = sorted(loads, key=lambda load: load[0].end)
-    worst, stretch, needed = _ROUNDING, (0.0, 0.0, ""), 0.0
-    for start in {t.start for t, _ in loads}:
-        moved = 0.0
-        for t, size in by_end:
-            if t.start < start:
-                continue
-            moved += size
-            late = moved / bytes_per_cycle - (t.end - start)
-            if late > worst * max(1.0, t.end - start):
-                worst, stretch, needed = late / max(1.0, t.end - start), (start, t.end, t.name), moved
-    if needed:
-        start, end, name = stretch
-        room = bytes_per_cycle * (end - start)
-        message = f"{what} would move {needed:.0f} bytes from cycle {start:.0f} to {end:.0f}, and can move {room:.0f}"
-        yield Diagnostic(message, (0,), name, "let some of it start later")
-
-
-_ROUNDING = 1e-6
-"""Rounding of times: a delay below this part of a stretch is none."""
-
-
-def _check_conflicts(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
-    """Two statements of main that touch a common element, one writing it, are ordered; so are two merges, each of which
-    reads what it writes. The first statement that uses a buffer fills it where it begins at an identity: the others
-    wait for it, whichever elements they touch."""
-    depth = len(nest.path)
-    by_buffer: dict[Buffer, list[Access]] = {}
-    for access in accesses(nest):
-        by_buffer.setdefault(access.buffer, []).append(access)
-    said: set[tuple[int, int]] = set()
-    for buffer, parts in by_buffer.items():
-        filling = parts[0].path[depth] if _is_filled(nest, buffer) else None
-        earlier: list[Access] = []
-        writes: list[Access] = []
-        for second in parts:
-            fill = [parts[0]] if filling is not None and not second.is_write else []
-            for first in earlier if second.is_write else [*fill, *writes]:
-                one, two = pair = (first.path[depth], second.path[depth])
-                if one == two or pair in said or is_in(one, order[two]) or is_in(two, order[one]):
-                    continue
-                if one == filling or not first.footprint.disjoint(second.footprint):
-                    said.add(pair)
-                    both = f"both touch '{buffer}'" if one != filling else f"which fills '{buffer}'"
-                    message = f"no dependence orders it after statement {one}, {both}"
-                    statement = nest.block.statements[two]
-                    name = statement.name if isinstance(statement, Block) else ""
-                    yield Diagnostic(message, (*nest.path, two), name, "run compute_deps or schedule")
-            earlier.append(second)
-            if second.is_write:
-                writes.append(second)
-
-
-def _is_filled(nest: Nest, buffer: Buffer) -> bool:
-    """Whether a statement of main fills a buffer with an identity: it belongs to main or to the entry."""
-    holder = nest if buffer.path == nest.path else nest.outer
-    if holder is None or buffer.path != holder.path:
-        return False
-    return holder.block.ref(buffer.name).is_alloc and beginnings(holder.block)[buffer.name] is not Agg.ASSIGN
-
-
-def _check_scalars(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
-    """A statement of main that uses a scalar is ordered after the one that defines it."""
-    defined: dict[str, int] = {}
-    for number, statement in enumerate(nest.block.statements):
-        for name in dict.fromkeys(scalars_used(statement)):
-            if not is_in(defined[name], order[number]):
-                message = f"no dependence orders it after statement {defined[name]}, which defines '${name}'"
-                yield Diagnostic(message, (*nest.path, number), "", "run compute_deps or schedule")
-        scalar = scalar_defined(statement)
-        if scalar is not None:
-            defined[scalar] = number
 
 
 def _placed(program: Program, nests: Sequence[Nest]) -> list[Placed]:
