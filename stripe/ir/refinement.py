@@ -142,16 +142,15 @@ class Refinement(Printable):
         dtype: DType,
         sizes: tuple[int, ...],
         *,
+        agg: Agg = Agg.ASSIGN,
         location: Location = Location(),
         tags: Tags = Tags(),
         role: Role | None = None,
     ) -> Refinement:
-        """A new buffer with compact row-major strides."""
+        """A new buffer with compact row-major strides, into which stores of its own block merge by `agg`."""
         zeros = (Affine(),) * len(sizes)
         dims = row_major(sizes)
-        return Refinement(
-            name, Direction.NONE, "", zeros, dtype, dims, location=location, tags=tags, role=role
-        )
+        return Refinement(name, Direction.NONE, "", zeros, dtype, dims, agg, location, tags=tags, role=role)
 
     @property
     def is_alloc(self) -> bool:

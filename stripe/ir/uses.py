@@ -142,6 +142,11 @@ def beginnings(block: Block) -> dict[str, Agg]:
     }
 
 
+def is_stored_to(block: Block, name: str) -> bool:
+    """Whether statements of `block` itself store to its refinement `name`: they merge by its aggregation."""
+    return any(isinstance(statement, Store) and statement.ref == name for statement in block.statements)
+
+
 def loaded_refs(block: Block) -> set[str]:
     """Names of the refinements of `block` that a load or a special reads, in `block` or inside."""
     found: set[str] = set()

@@ -23,12 +23,12 @@ from stripe.ir import (
     Nest,
     Path,
     Refinement,
-    Store,
     Tags,
     aggregations_of,
     beginnings,
     block_at,
     fresh,
+    is_stored_to,
     map_views,
     moved_down,
     nest_at,
@@ -253,11 +253,12 @@ def _cached(
     raw = replace(view, name=raw_name, dir=direction)
     # the allocation holds the box
     sizes = [high - low + 1 for low, high in box]
-    copy = Refinement.alloc(view.name, view.dtype, tuple(sizes), location=options.memory or view.location)
+    memory, merged = options.memory or view.location, view.agg if is_stored_to(block, name) else Agg.ASSIGN
+    copy = Refinement.alloc(
+        view.name, view.dtype, tuple(sizes), agg=merged, location=memory, tags=Tags.of("cached")
+    )
     strides = copy.strides if options.layout is None else options.layout.strides(sizes)
-    copy = replace(copy.with_strides(strides), tags=Tags.of("cached"))
-    if any(isinstance(s, Store) and s.ref == name for s in block.statements):
-        copy = replace(copy, agg=agg)  # stores here name the copy itself, and there may be several
+    copy = copy.with_strides(strides)
     lows = [low for low, _ in box]
     block = map_views(block, {name: lambda ref: placed_as(ref, copy)})
     # views of the copy count from its first element

@@ -228,7 +228,7 @@ class _Packed:
         """An allocation packed."""
         sizes = packing.sizes(ref.sizes)
         new = Refinement.alloc(
-            ref.name, ref.dtype, sizes, location=ref.location, tags=ref.tags, role=ref.role
+            ref.name, ref.dtype, sizes, agg=ref.agg, location=ref.location, tags=ref.tags, role=ref.role
         )
         new = new.with_strides(packing.strides(ref.sizes))
         return new, _Packed(packing, new.strides, dict.fromkeys(packing.widths, Affine()))

@@ -13,6 +13,7 @@ from stripe.ir import (
     Refinement,
     Statement,
     Tags,
+    is_stored_to,
     retarget,
     transitive_reduction,
     uses_by_name,
@@ -63,6 +64,9 @@ def _copied(main: Block, views: Mapping[Refinement, Refinement]) -> Block:
                 after = writers[view.name] if ordered else ()
                 edit.put(_copy("unpack", view, local, statement), after=after)
     changed = edit.result()
+    aggs = {renamed[view.name]: view.agg for view in views if is_stored_to(main, view.name)}
+    refs = (replace(ref, agg=aggs.get(ref.name, ref.agg)) for ref in changed.refinements)
+    changed = replace(changed, refinements=tuple(refs))
     deps = transitive_reduction([statement.deps for statement in changed.statements])
     return with_statements(
         changed, [replace(s, deps=d) for s, d in zip(changed.statements, deps, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stripe.ir import (
+    Agg,
     Block,
     ConfigError,
     Location,
@@ -14,6 +15,7 @@ from stripe.ir import (
     Statement,
     Tags,
     block_at,
+    is_stored_to,
     map_views,
     replace_at,
     retarget,
@@ -105,8 +107,10 @@ def build_statements(
     allocs: dict[NearCopy, Refinement] = {}
     for copy in planner.copies:
         far, place = block.ref(copy.buffer), copy.place
-        near = Refinement.alloc(copy.name, far.dtype, far.sizes, location=place.location)
-        near = replace(near, tags=Tags.of("cached"))
+        agg = far.agg if is_stored_to(block, far.name) else Agg.ASSIGN
+        near = Refinement.alloc(
+            copy.name, far.dtype, far.sizes, agg=agg, location=place.location, tags=Tags.of("cached")
+        )
         allocs[copy] = _addressed(near, place, planner.banks.users, planner.banks)
     statements: list[Statement] = []
     origins: list[ScheduleStep] = []
