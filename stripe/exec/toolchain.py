@@ -24,14 +24,6 @@ from stripe.ir import ConfigError
 
 CANDIDATES = ("cc", "gcc", "clang")
 
-_SEPARATE = (
-    "-fno-inline-functions", "-fno-inline-functions-called-once", "-fno-inline-small-functions",
-    "-Wno-ignored-optimization-argument",  # clang has only the first
-)  # fmt: skip
-MANY_KERNELS = 1000
-"""Kernels above which the compiler keeps them out of the entry: gcc takes time quadratic in the accesses of a
-function."""
-
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
@@ -81,8 +73,6 @@ class Toolchain:
         Raises CompileError when the compiler refuses, ConfigError when the cache cannot be written.
         """
         flags = (*self.flags, *(("-shared", "-fPIC") if shared else ()))
-        if source.count("\nstatic void kernel_") > MANY_KERNELS:
-            flags += _SEPARATE
         native = any(flag in _NATIVE for flag in flags)
         key = "\0".join([source, self.compiler, identity(self.compiler, native), *flags])
         suffix = ".so" if shared else ".exe"

@@ -5,6 +5,7 @@ selects and comparisons of integers: 108166, 111331, 118915, 107131."""
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from typing import Literal
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import stripe
+from stripe.emit.c import emit_c
 from stripe.emit.c.dialect import C11
 from stripe.emit.c.function import FunctionText
 from stripe.exec.compile import compile_program
@@ -380,3 +382,36 @@ def test_no_value_of_a_convolution_with_falling_results_is_lost() -> None:
 def test_an_element_that_is_read_under_a_test_is_not_the_last_one_elsewhere() -> None:
     """An index that only the last element of an array satisfies, beside the same one without a test (bug 113831)."""
     _check(load("emit/last_of_an_array"))
+
+
+@pytest.mark.parametrize("level", ["O2", "O3", "Os"])
+@pytest.mark.parametrize("name", ["labels", "rounded_neighbours", "complex_product"])
+def test_statements_of_main_are_a_function_with_its_options(
+    name: str, level: Literal["O2", "O3", "Os"]
+) -> None:
+    """What stands in main itself, at several points or at one, meets the faults that a kernel does."""
+    program = load(f"emit/main/{name}")
+    (text,) = [line for line in emit_c(program).splitlines() if line.startswith('ST_FUNCTION("')]
+    assert "no-ssa-phiopt" in text
+    random = np.random.default_rng(3)
+    given = {
+        ref.name: (random.standard_normal(ref.sizes) if ref.dtype.is_float else np.arange(ref.elements) % 120)
+        .astype(ref.dtype.numpy())
+        for ref in program.inputs
+    }  # fmt: skip
+    expected = stripe.run(program, given)["O"]
+    found = compile_program(program, CompileOptions(level=level)).run(given)["O"]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_gcc_does_not_know_the_constants_that_it_copies() -> None:
+    """It stores 16 ones twice where 16 zeros follow, for Skylake with AVX-512 and later ones (bug 108599)."""
+    program = load("emit/memory/placed_constant")
+    text = emit_c(program)
+    assert "memcpy(C_placed, C_given," in text
+    if platform.machine() != "x86_64":
+        pytest.skip("a fault of gcc for x86")
+    given = {"X": np.zeros(32, np.uint8)}
+    expected = stripe.run(program, given)["O"]
+    options = CompileOptions("gcc", level="O2", extra_flags=("-mtune=skylake-avx512",))
+    np.testing.assert_array_equal(compile_program(program, options).run(given)["O"], expected)

@@ -91,10 +91,10 @@ class BlockEmitter:
             emit_special(special, outputs, inputs, inner)
 
     def _block(self, block: Block, writer: Writer, *, depth: int) -> None:
-        """Emits `block` in place when it is main, else as a function of its own when it is a kernel of main or when the
-        nesting gets too deep.
+        """Emits `block` in place when it is a main of blocks alone, else as a function of its own when it is main or a
+        kernel of main, or when the nesting gets too deep: the options of gcc are those of a function.
         """
-        if depth == 1:
+        if depth == 1 and block.points == 1 and all(isinstance(s, Block) for s in block.statements):
             self._loops(block, writer, depth, bare=True)
         elif not block.outputs:
             writer.line(f"// {sanitize_comment(block.name or 'a block')} writes nothing")

@@ -114,6 +114,11 @@ class FunctionText:
         }
         return [option for option, holds in given.items() if holds]
 
+    @property
+    def attribute(self) -> str:
+        """The options as an attribute of the function, by the helper `function`."""
+        return f"ST_FUNCTION({', '.join(map(json.dumps, self.compiler_options))})"
+
     def line(self, text: str) -> None:
         self.lines.append("  " * self.indent + text)
 
@@ -191,10 +196,9 @@ class FunctionText:
             for pointer in pointers
         ]
         texts += [f"{self.variables[variable]}{variable}" for variable in variables]
-        options = ", ".join(map(json.dumps, self.compiler_options))
         hints = self.hints if self.vectorizes else {}
         return [
-            f"ST_FUNCTION({options}) {self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{",
+            f"{self.attribute} {self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{",
             *(text for number, line in enumerate(self.lines) for text in (*hints.get(number, ()), line)),
             "}",
         ]

@@ -109,6 +109,16 @@ static inline float st_bf16_round(float x) {
 #endif""",
         (),
     ),
+    "given": (
+        """\
+// Elements that gcc does not know: where it knows them, and the second half of 32 bytes is 0, it stores the first half
+// twice, for processors with AVX-512 (108599).
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((noipa))
+#endif
+static const void *st_given(const void *elements) { return elements; }""",
+        (),
+    ),
     "multiply_add": (
         """\
 // ST_FMA: the processor has an instruction for a*b + c in one rounding.

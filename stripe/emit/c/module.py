@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from stripe.emit.c.block import BlockEmitter
@@ -127,6 +127,8 @@ class ModuleEmitter:
             self.emitter.entry(entry, writer)
             for target, source in results:
                 writer.copy(target, source)
+            if writer.function.has_loops:  # fills and copies
+                self.emitter.helpers.need("function")
         return writer, constants
 
     def _bind(self, parameter: EntryParameter, writer: Writer) -> Iterator[tuple[Area, Area]]:
@@ -161,7 +163,13 @@ class ModuleEmitter:
             writer.scope.areas[ref.name] = area
             yield constant_array(name, constant, ref, writer)
             if placed := self._placed(ref, writer):
-                writer.copy(placed, area)
+                given = replace(area.pointer, name=writer.scope.names.take(f"{name}_given"))
+                writer.function.declare(given.name)
+                writer.line(
+                    f"{self.dialect.parameter(given, const=True, restrict=False)} = st_given({name});"
+                )
+                writer.helpers.need("given")
+                writer.copy(placed, given.whole())
                 writer.scope.areas[ref.name] = placed
 
     def _head(self, constants: list[str]) -> Iterator[str]:
@@ -199,7 +207,8 @@ class ModuleEmitter:
 
     def _entry(self, writer: Writer) -> Iterator[str]:
         dialect, function, homes = writer.dialect, writer.function, self.emitter.storage.homes
-        yield f"{dialect.entry} {self.entry}({', '.join(self.signature(writer)) or 'void'}) {{"
+        attribute = f"{function.attribute} " if function.has_loops else ""
+        yield f"{attribute}{dialect.entry} {self.entry}({', '.join(self.signature(writer)) or 'void'}) {{"
         yield from (f"  (void){p.name};" for p in self.parameters if p.name not in function.pointers)
         sizes = {arena.name: str(arena.bytes) for arena in self.arenas.values()}
         if homes.shared_bytes or homes.thread_bytes:

@@ -128,7 +128,8 @@ def emit_sources(program: Program, prefix: str, options: COptions, title: str) -
     offsets[THREADS] = used
     memories = tuple((name, at) for name, at in offsets.items() if name in function.variables)
     parameters = [*emitter.signature(writer), *(f"{dialect.byte_type} *{name}" for name, _ in memories)]
-    inner = [f"static void {prefix}_compute({', '.join(parameters) or 'void'}) {{"]
+    attribute = f"{function.attribute} " if function.has_loops else ""
+    inner = [f"{attribute}static void {prefix}_compute({', '.join(parameters) or 'void'}) {{"]
     inner += [f"  (void){p.name};" for p in emitter.parameters if p.name not in function.pointers]
     return Sources(
         sanitize_comment(title),
