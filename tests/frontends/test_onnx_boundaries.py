@@ -616,6 +616,30 @@ def test_the_first_form_of_resizing_takes_the_element_behind_where_it_shrinks(
     assert found[0, 0, 0].tolist() == expected
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32])
+def test_smoothed_images_of_integers_are_rounded(dtype: type[np.generic]) -> None:
+    """As ONNX's evaluator does; without smoothing they are cut, as ONNX Runtime does."""
+    image = np.array([0, 3, 9, 99], dtype).reshape(1, 1, 1, 4)
+    scales = np.array([1, 1, 1, 0.75], np.float32)
+
+    def resized(antialias: int) -> list[int]:
+        node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear", antialias=antialias)
+        (found,) = results(network([node], {"x": image}, {"s": scales}), {"x": image})
+        return found.ravel().tolist()
+
+    assert resized(1) == [1, 6, 74]
+    assert resized(0) == [0, 6, 83]
+
+
+@pytest.mark.parametrize("opset", [1, 10])
+def test_depth_goes_by_columns_where_no_mode_is_known(opset: int) -> None:
+    image = floats(1, 8, 2, 3)
+    node = helper.make_node("DepthToSpace", ["x"], ["y"], blocksize=2)
+    (found,) = results(network([node], {"x": image}, opset=opset), {"x": image})
+    parts = image.reshape(1, 2, 2, 2, 2, 3).transpose(0, 3, 4, 1, 5, 2)
+    np.testing.assert_array_equal(found, parts.reshape(1, 2, 4, 6))
+
+
 def test_nan_has_a_place_in_each_order() -> None:
     """It is greater than all numbers for TopK, and the greatest and the least for ArgMax and ArgMin, as for numpy."""
     nan = np.nan
