@@ -24,9 +24,14 @@ class PointResult:
     metrics: Metrics
     reason: str
 
+    def value(self, metric: str) -> float | None:
+        """The value of a metric; None where the point has none. A path to what a program does not use, such as a bus or
+        the multipliers of a unit, has the value 0."""
+        return self.metrics.get(metric, 0.0 if "." in metric and self.metrics else None)
+
     def outcome(self, objectives: Sequence[ObjectiveSpec]) -> Outcome:
         """The objectives, smaller being better; None where the point is not feasible or has no such metric."""
-        values = [self.metrics.get(objective.metric) for objective in objectives]
+        values = [self.value(objective.metric) for objective in objectives]
         if self.reason or None in values:
             return None
         signs = [1.0 if objective.goal == "min" else -1.0 for objective in objectives]

@@ -15,7 +15,7 @@ from stripe.sweeps.evaluate import ResultRow, RowStatus
 from stripe.sweeps.plan import SweepPlan
 from stripe.sweeps.report.data import page_data
 from stripe.sweeps.report.page import page_html
-from stripe.sweeps.results import PointResult, point_results
+from stripe.sweeps.results import PointResult, best_point, pareto_front, point_results
 from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.space import DesignPoint
 from stripe.sweeps.store import SweepFacts
@@ -49,6 +49,21 @@ def test_an_axis_without_effect_is_named() -> None:
     points = results({(1, 10): 8, (2, 10): 6, (1, 20): 8, (2, 20): 6})
     assert without_effect(points, AXES, ("latency_us", "energy_pJ")) == ("M",)
     assert sensitivity(points, AXES, "latency_us") == {"N": 8 / 6 - 1, "M": 0.0}
+
+
+def test_what_a_point_does_not_use_counts_zero() -> None:
+    """Of two points one has no multiplications on a unit: it is the best by their energy, and on the front."""
+    first, second = (
+        ResultRow(
+            DesignPoint("list", (("N", n),)), "net", RowStatus.OK,
+            metrics={"latency_us": 1.0, "energy_pJ": 1.0, **extra},
+        )
+        for n, extra in ((1, {"energy.compute CONV": 5.0}), (2, {}))
+    )  # fmt: skip
+    points = point_results([first, second], {"net": 1.0}, ())
+    objective = ObjectiveSpec(metric="energy.compute CONV")
+    assert best_point(points, objective).point.choices == {"N": 2}
+    assert [point.point.choices["N"] for point in pareto_front(points, (objective,))] == [2]
 
 
 def test_the_page_holds_its_data_and_no_text_ends_its_script() -> None:
