@@ -12,6 +12,6 @@ ObjectiveOption: TypeAlias = Literal["none", Objective]
 UNITS = {"latency": "cycles", "energy": "pJ", "edp": "pJ * cycles"}
 
 
-def measured(cycles: float, energy_pJ: float, objective: ObjectiveOption) -> float:
+def objective_value(cycles: float, energy_pJ: float, objective: ObjectiveOption) -> float:
     """The part of a price that counts, in its `UNITS`; cycles where none does."""
     return {"energy": energy_pJ, "edp": energy_pJ * cycles}.get(objective, cycles)

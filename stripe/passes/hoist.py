@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from stripe.cost.objective import UNITS, ObjectiveOption, measured
+from stripe.cost.objective import UNITS, ObjectiveOption, objective_value
 from stripe.ir import (
     Affine,
     Agg,
@@ -202,7 +202,8 @@ class _Prices:
         if before is None or after is None:
             return ""
         costs = (
-            measured(cost.cycles, sum(cost.energy.values()), self._objective) for cost in (before, after)
+            objective_value(cost.cycles, sum(cost.energy.values()), self._objective)
+            for cost in (before, after)
         )
         return self._judged(*costs)
 

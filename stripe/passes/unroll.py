@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from math import prod
 from typing import ClassVar
@@ -26,7 +26,7 @@ from stripe.ir import (
     scalar_defined,
     substitute,
     with_entry,
-    with_statements,
+    with_statement,
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
@@ -95,21 +95,29 @@ class Unroll(BlockPass):
             return with_beginnings(program, super().run(program, context))
 
         def visit(parent: Block) -> Block:
-            for block in parent.blocks:
-                number = next(n for n, statement in enumerate(parent.statements) if statement is block)
-                if not block.words.has_all(self.reqs):
-                    changed = visit(block)
-                    parent = parent if changed is block else _with_statement(parent, number, changed)
-                    continue
-                answer = self._dissolved(parent, number, block, context)
-                if isinstance(answer, Refusal):
-                    context.missed(block, f"{self.refused}: {answer.reason}")
-                else:
-                    parent = answer
+            number = 0
+            while number < len(parent.statements):
+                block, rest = parent.statements[number], len(parent.statements) - number - 1
+                if isinstance(block, Block):
+                    parent = self._visited(parent, number, block, visit, context)
+                number = len(parent.statements) - rest  # behind the copies
             return parent
 
         entry = with_interface(visit(program.entry), program)
         return with_beginnings(program, with_entry(program, entry))
+
+    def _visited(
+        self, parent: Block, number: int, block: Block, visit: Callable[[Block], Block], context: PassContext
+    ) -> Block:
+        """The block around with its statement `number` dissolved, or visited where it is not asked for."""
+        if not block.words.has_all(self.reqs):
+            changed = visit(block)
+            return parent if changed is block else with_statement(parent, number, changed)
+        answer = self._dissolved(parent, number, block, context)
+        if isinstance(answer, Refusal):
+            context.missed(block, f"{self.refused}: {answer.reason}")
+            return parent
+        return answer
 
     def _dissolved(self, parent: Block, number: int, block: Block, context: PassContext) -> Block | Refusal:
         """The block around with the copies of its statement `number` in the place of it."""
@@ -118,7 +126,7 @@ class Unroll(BlockPass):
         chosen = self._chosen(block)
         if isinstance(chosen, Refusal):
             return chosen
-        found = dissolve(_with_statement(parent, number, unroll_block(block, chosen)), number)
+        found = dissolve(with_statement(parent, number, unroll_block(block, chosen)), number)
         if not isinstance(found, Refusal):
             context.applied(block, _summary(chosen))
         return found
@@ -150,10 +158,6 @@ class Unroll(BlockPass):
 def _summary(chosen: tuple[Index, ...]) -> str:
     points = prod(index.range for index in chosen)
     return f"{', '.join(index.name for index in chosen)} unrolled into {points} copies"
-
-
-def _with_statement(block: Block, number: int, statement: Statement) -> Block:
-    return with_statements(block, [*block.statements[:number], statement, *block.statements[number + 1 :]])
 
 
 def unroll_block(block: Block, chosen: tuple[Index, ...]) -> Block:

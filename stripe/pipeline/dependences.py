@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from stripe.ir import Block, Nest, Program, with_entry, with_statement
+from stripe.ir.frozen import replace
 
 
 def completed_dependences(before: Program, after: Program) -> Program:
     """`after` with all dependences of the statements of main, those that it declares included.
 
     `after` itself where none are missing by the pass in between: where neither program orders its statements
-    (`compute_deps` has not run), where the pass left main with statements of the same kinds and names in the same
-    order, and where it raised the stage of the program (`schedule` orders what it makes).
+    (`compute_deps` has not run), where the pass left main with the same blocks in the same order, each at the same
+    points and with the same views, and where it raised the stage of the program (`schedule` orders what it makes).
     """
     is_ordered = any(statement.deps for program in (before, after) for statement in program.main.statements)
     if not is_ordered or before.stage is not after.stage or _outline(before) == _outline(after):
@@ -22,9 +23,9 @@ def completed_dependences(before: Program, after: Program) -> Program:
     return with_entry(after, with_statement(after.entry, number, main))
 
 
-def _outline(program: Program) -> list[str]:
-    """The names of the blocks of main, and the kinds of its other statements."""
+def _outline(program: Program) -> list[tuple[object, ...]]:
+    """The names, points and views of the blocks of main, and its other statements."""
     return [
-        statement.name if isinstance(statement, Block) else type(statement).__name__
-        for statement in program.main.statements
+        (s.name, s.indices, s.constraints, s.refinements) if isinstance(s, Block) else (replace(s, deps=()),)
+        for s in program.main.statements
     ]

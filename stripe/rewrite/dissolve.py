@@ -11,10 +11,10 @@ from stripe.ir import (
     fresh,
     reads_of,
     retarget,
+    splice,
     substitute,
     views_moved,
     views_of,
-    with_statements,
     writes_of,
 )
 from stripe.ir.frozen import replace
@@ -24,7 +24,8 @@ from stripe.rewrite.refusal import Refusal
 def dissolve(parent: Block, number: int) -> Block | Refusal:
     """`parent` with the statements of its block `number` in the place of it, through views that `parent` itself has.
 
-    The block has one point, so that its buffers live as long as before. Its tags and its location go to its statements.
+    The block has one point, so that its buffers live as long as before. Its tags, its location and its dependences go
+    to its statements. (Those that they have among themselves come behind the pass, see `pipeline/dependences.py`.)
     """
     block = parent.statements[number]
     assert isinstance(block, Block)
@@ -33,10 +34,8 @@ def dissolve(parent: Block, number: int) -> Block | Refusal:
     block = replace(substitute(block, {index.name: Affine() for index in block.indices}), indices=())
     if not all(isinstance(statement, Block) for statement in block.statements):
         return Refusal("it has statements that are no blocks")
-    if any(statement.deps for statement in parent.statements):
-        return Refusal(
-            f"statements of {parent.name} have dependences; unroll before compute_deps and schedule"
-        )
+    if not parent.is_main and any(statement.deps for statement in parent.statements):
+        return Refusal(f"statements of {parent.name} have dependences, and it is not main")
     names, moved, views = _raised(parent, block)
     origins = {name: view.access for name, view in moved.items()}
     sources = {name: view.source for name, view in moved.items()}
@@ -48,11 +47,8 @@ def dissolve(parent: Block, number: int) -> Block | Refusal:
         location = statement.location or block.location
         return replace(changed, tags=block.tags | statement.tags, location=location, deps=())
 
-    statements = [
-        *parent.statements[:number],
-        *map(inside, block.statements),
-        *parent.statements[number + 1 :],
-    ]
+    spliced = splice(parent, {number: [inside(statement) for statement in block.statements]})
+    statements = spliced.statements
     read = {name for statement in statements for name in reads_of(statement)}
     written = {name for statement in statements for name in writes_of(statement)}
     seen = read | written | {name for statement in statements for name in views_of(statement)}
@@ -67,7 +63,7 @@ def dissolve(parent: Block, number: int) -> Block | Refusal:
         else ref
         for ref in (*kept, *views)
     )
-    return with_statements(replace(parent, refinements=tuple(shown)), statements)
+    return replace(spliced, refinements=tuple(shown))
 
 
 def _raised(parent: Block, block: Block) -> tuple[dict[str, str], dict[str, Refinement], list[Refinement]]:

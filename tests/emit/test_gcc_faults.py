@@ -16,6 +16,7 @@ import stripe
 from stripe.emit.c import emit_c
 from stripe.emit.c.dialect import C11
 from stripe.emit.c.function import FunctionText
+from stripe.emit.loops.gcc_hazards import GccHazards
 from stripe.exec.compile import compile_program
 from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import Program
@@ -81,7 +82,7 @@ def test_no_minima_are_exchanged(dtype: str) -> None:
 
 def test_a_function_has_its_options_of_gcc_in_one_attribute() -> None:
     """gcc forgets those of the first of two attributes."""
-    head = FunctionText(C11, contracts=True, has_several_sums=True).definition("f")[0]
+    head = FunctionText(C11, GccHazards(contracts=True, has_several_sums=True)).definition("f")[0]
     options = (
         '"fp-contract=fast", "stack-reuse=none", "no-predictive-commoning", "no-tree-loop-distribution", '
         '"no-tree-slp-vectorize", "no-ssa-phiopt", "no-tree-reassoc", "no-expensive-optimizations", '

@@ -148,6 +148,20 @@ def test_plans_are_ranked_by_simulation() -> None:
     assert "above the bound" in product[-1] and product[-2].startswith("analysis: kernel_0: plan 3:")
 
 
+def test_a_limit_ends_the_search_and_equal_nests_tell_the_same_number() -> None:
+    """The first plans are found whatever the limit."""
+    body = CONV[CONV.index("{") + 1 : CONV.rindex("}")]
+    twice = CONV.replace(body, body + body.replace("O[", "P[")).replace("-> (O)", "-> (O, P)")
+    priced = []
+    for rule in ("", ",limit=1"):
+        _, remarks = mapped(twice, rule)
+        said = [re.search(r"([0-9]+) mappings priced", text) for text in remarks]
+        counts = [int(found[1]) for found in said if found]
+        assert counts[0] == counts[1] > 0
+        priced.append(counts[0])
+    assert 2 * priced[1] < priced[0]
+
+
 SHARED = """function (I[X=18, Y=18, C=32]: i8, W[FX=3, FY=3, C, K=64]: i8) -> (O) {
     O[x, y, k : 16, 16, K] = +(I[x + i, y + j, c] * W[i, j, c, k]);
 }"""

@@ -8,7 +8,7 @@ from time import process_time
 
 import stripe
 from stripe.cost.counts.counts import count_program
-from stripe.cost.mapping.peel import Mapper
+from stripe.cost.mapping.mapper import Mapper
 from stripe.hw import load_hardware
 from stripe.ir import Nest
 from stripe.passes.base import Refusal

@@ -185,7 +185,7 @@ def search(
     # A beam finds good plans within milliseconds; the prices that they set prune most of the exact search.
     beam = _Best(plans)
     for problem in problems:
-        if problem.bound < beam.bound:
+        if problem.bound < beam.bound and (combined < limit or not beam.plans()):
             combined += problem.search(beam, BEAM)
     # (the order in which a product of matrices is summed may change its last digits; all may cost nothing)
     best = _Best(plans, ceiling=nextafter(beam.bound * (1 + 1e-9), inf))

@@ -19,7 +19,7 @@ from stripe.emit.c.tiles import TileWriter, declare_registers
 from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
-from stripe.emit.loops.gcc_hazards import adds_repeatedly, carries_sums, contracts, negates
+from stripe.emit.loops.gcc_hazards import GccHazards, carries_sums
 from stripe.emit.loops.hints import SimdHint
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, plan_block
@@ -103,12 +103,7 @@ class BlockEmitter:
         else:
             sources = {ref.source for ref in block.refinements if not ref.is_alloc}
             memory = {name: writer.scope.areas[name].pointer.name for name in sources}
-            inner = writer.new_function(
-                writer.scope,
-                contracts=contracts(block, memory),
-                negates=negates(block),
-                has_several_sums=adds_repeatedly(block),
-            )
+            inner = writer.new_function(writer.scope, GccHazards.of(block, memory))
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
             writer.line(inner.function.call(name, writer.function))
@@ -164,9 +159,7 @@ class BlockEmitter:
         writer.function.raw(*lines)
         writer.function.has_loops = self.uses_threads = True
         scope, outer = replace(plan.scope, private=True, workspace=0), writer.function
-        inner = writer.new_function(
-            scope, contracts=outer.contracts, negates=outer.negates, has_several_sums=outer.has_several_sums
-        )
+        inner = writer.new_function(scope, replace(outer.hazards))
         with ExitStack() as stack:
             for head in heads:
                 stack.enter_context(writer.function.braces(head))
@@ -185,7 +178,7 @@ class BlockEmitter:
         kind = DotWriter if isinstance(plan.tile, DotTile) else TileWriter
         tile = kind(plan, plan.tile, writer) if plan.tile else None
         if carries_sums(plan) and kind is not DotWriter:
-            writer.function.has_several_sums = True
+            writer.function.hazards.has_several_sums = True
         with ExitStack() as stack:
             last = len(plan.loops) - (2 if plan.transpose else 0)
             for level in range(first, plan.tile.level if plan.tile else last):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from stripe.emit.c.dialect import Dialect
+from stripe.emit.loops.gcc_hazards import GccHazards
 from stripe.emit.loops.scope import Pointer
 from stripe.ir import Affine
 
@@ -69,17 +70,11 @@ class _Loop:
 class FunctionText:
     """The lines of a function body. Names that are used and not declared inside are passed in.
 
-    `inner_pointers` are those that the functions called from here use. `contracts`: any product may be rounded
-    together with the sum that takes it. `negates`: sums of products may be negated. `has_several_sums`: floats are
-    added or subtracted in several places, or a loop carries several sums. `stores_neighbours`: one iteration of a loop
-    stores to several elements of a buffer.
+    `inner_pointers` are those that the functions called from here use.
     """
 
     dialect: Dialect
-    contracts: bool = False
-    negates: bool = False
-    has_several_sums: bool = False
-    stores_neighbours: bool = False
+    hazards: GccHazards = field(default_factory=GccHazards)
     has_loops: bool = False
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
@@ -95,14 +90,14 @@ class FunctionText:
     @property
     def vectorizes(self) -> bool:
         """Whether gcc may make vectors of loops. It does so with a hint whatever the options of the function say."""
-        return not (self.has_several_sums or self.stores_neighbours)
+        return not (self.hazards.has_several_sums or self.hazards.stores_neighbours)
 
     @property
     def compiler_options(self) -> list[str]:
         """The options that gcc needs for this function."""
         given = {
-            "fp-contract=fast": self.contracts,
-            "rounding-math": self.negates,
+            "fp-contract=fast": self.hazards.contracts,
+            "rounding-math": self.hazards.negates,
             "stack-reuse=none": True,
             "no-predictive-commoning": True,
             "no-tree-loop-distribution": True,
@@ -144,7 +139,7 @@ class FunctionText:
             yield
         loop = self._loops.pop()
         if len({pointer for pointer, _ in loop.stores}) < len(loop.stores):
-            self.stores_neighbours = True
+            self.hazards.stores_neighbours = True
         if not self._loops:
             return
         outer = self._loops[-1]

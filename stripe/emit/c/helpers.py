@@ -98,10 +98,10 @@ static inline float st_bf16_round(float x) {
 //                              maximum of minima whose bounds are crossed (111331)
 //   no-tree-reassoc            no comparisons of one number joined, of which it loses some (118915)
 //   no-expensive-optimizations without loops: no subtractions with borrow for chains of masks (107131)
-//   no-tree-loop-vectorize     nor of loops with several sums, of which it loses terms (bugs 107212, 110381), or which
-//                              it rounds together with products in spite of its options (bug 107647); nor where one
-//                              iteration stores several elements of a buffer, which it exchanges (114375), or for
-//                              which it reads behind the end of an input (12.2)
+//   no-tree-loop-vectorize     no vectors of loops with several sums, of which it loses terms (107212, 110381), or
+//                              which it rounds together with products in spite of its options (107647); nor of loops
+//                              of which one iteration stores several elements of a buffer: it exchanges them (114375),
+//                              or reads behind the end of an input for them (12.2)
 #if defined(__GNUC__) && !defined(__clang__)
 #define ST_FUNCTION(...) __attribute__((noipa, optimize(__VA_ARGS__)))
 #else

@@ -118,9 +118,9 @@ class Storage:
         c_type = dialect.memory_type(ref.dtype)
         # gcc 12 sets arrays of 24 or 48 bytes by stores that need an alignment of 16, and aligns its stack only for 32.
         alignment = ALIGNMENT if ref.bytes >= ALIGNMENT else 32 if ref.bytes >= 16 else 0
-        if home is Home.REGISTERS and ref.span == 1:
+        if home is Home.STACK and ref.span == 1:
             writer.line(dialect.local_array(ref.dtype, name, ref.span, alignment))
-        elif home in (Home.REGISTERS, Home.STACK):
+        elif home is Home.STACK:
             # Reading the array itself, gcc does not see that it is not the small one that a loop beside writes, which
             # then stays in memory; and it takes an element read under a test for the last one elsewhere (bug 113831).
             array = writer.scope.names.take(f"{ref.name}_array")

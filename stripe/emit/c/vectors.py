@@ -99,7 +99,7 @@ def multiply_add(args: Sequence[str], dtype: DType, lanes: int, writer: Writer) 
     if lanes == 1:
         return f"{scalar}({', '.join(args)})"
     vector = vector_type(dtype, lanes, writer)
-    kind = "fma" if writer.function.contracts else "fma_lanes"
+    kind = "fma" if writer.function.hazards.contracts else "fma_lanes"
     lines = [
         f"{writer.dialect.helper} {vector} st_{kind}_{dtype}x{lanes}({vector} a, {vector} b, {vector} c) {{"
     ]
@@ -107,7 +107,7 @@ def multiply_add(args: Sequence[str], dtype: DType, lanes: int, writer: Writer) 
         f"  for (int n = 0; n < {lanes}; ++n) ST_LANE(c, n) = {scalar}(ST_LANE(a, n), ST_LANE(b, n), ST_LANE(c, n));",
         "  return c;",
     ]
-    if writer.function.contracts:
+    if writer.function.hazards.contracts:
         lines += ["#ifdef __clang__", "#pragma STDC FP_CONTRACT ON", "#endif", "#ifdef ST_VECTORS"]
     else:
         lines += ["#if defined(ST_VECTORS) && !defined(ST_FMA)"]

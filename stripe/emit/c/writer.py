@@ -11,6 +11,7 @@ from stripe.emit.c.function import FunctionText
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.literals import is_zero_bits, literal, memory_literal
 from stripe.emit.loops.bounds import ForLoop
+from stripe.emit.loops.gcc_hazards import GccHazards
 from stripe.emit.loops.plan import is_short
 from stripe.emit.loops.scope import Area, CodeScope, Stack
 from stripe.ir import Affine, Atom, DType, FloorDiv, Interval
@@ -48,15 +49,12 @@ class Writer:
         """The same function at a place inside."""
         return replace(self, scope=scope, scalars={})
 
-    def new_function(
-        self, scope: CodeScope, *, contracts: bool, negates: bool, has_several_sums: bool
-    ) -> Writer:
+    def new_function(self, scope: CodeScope, hazards: GccHazards) -> Writer:
         """A new function, for the block of `scope`."""
-        if contracts:
+        if hazards.contracts:
             self.helpers.need("multiply_add")
-        function = FunctionText(self.dialect, contracts, negates, has_several_sums)
         inside = replace(scope, stack=Stack(scope.stack))
-        return replace(self, scope=inside, function=function, scalars={})
+        return replace(self, scope=inside, function=FunctionText(self.dialect, hazards), scalars={})
 
     def line(self, text: str) -> None:
         self.function.line(text)

@@ -1,4 +1,4 @@
-"""What a function must hold, or must not, for gcc to round as the program does: its options follow from that.
+"""Properties of a function by which gcc rounds otherwise than the program: its options follow from them.
 
 gcc contracts a function as a whole, and makes products where the program has none: `x / 4` becomes `x * 0.25`, `x + x`
 becomes `x * 2`. Contracted with a sum, these round once where the program rounds twice. And it makes `-(a*b) - c` of
@@ -8,6 +8,7 @@ becomes `x * 2`. Contracted with a sum, these round once where the program round
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.emit.loops.plan import BlockPlan
@@ -35,6 +36,27 @@ None where a compiler may take the value for a product."""
 _PRODUCT: Origins = frozenset({None})
 
 
+@dataclass(slots=True)
+class GccHazards:
+    """What a function holds that gcc rounds or orders otherwise, unless its options forbid it.
+
+    `contracts`: any product may be rounded together with the sum that takes it, as the program has it. `negates`: sums
+    of products may be negated. `has_several_sums`: floats are added or subtracted in several places, or a loop carries
+    several sums. `stores_neighbours`: one iteration of a loop stores to several elements of a buffer.
+    """
+
+    contracts: bool = False
+    negates: bool = False
+    has_several_sums: bool = False
+    stores_neighbours: bool = False
+
+    @staticmethod
+    def of(block: Block, memory: Mapping[str, str]) -> GccHazards:
+        """Those of a block as a function of its own, but for what its loops carry and store. `memory` as `contracts`
+        has it."""
+        return GccHazards(contracts(block, memory), negates(block), adds_repeatedly(block))
+
+
 def contracts(block: Block, memory: Mapping[str, str]) -> bool:
     """Whether gcc may contract `block`, a function of its own: sums take products in one rounding somewhere inside, and
     nothing else is, or may become, a product of floats that is added to something. `memory` names the memory of each
@@ -46,7 +68,7 @@ def contracts(block: Block, memory: Mapping[str, str]) -> bool:
     contents: dict[Buffer, Origins] = {}
     while True:  # loops carry values to statements before
         known = dict(contents)
-        if any(_contracts(nest, contents, memory) for nest in nests):
+        if any(_adds_to_product(nest, contents, memory) for nest in nests):
             return False
         if contents == known:
             return True
@@ -100,7 +122,7 @@ def _multiplies(nest: Nest) -> bool:
     )
 
 
-def _contracts(nest: Nest, contents: dict[Buffer, Origins], memory: Mapping[str, str]) -> bool:
+def _adds_to_product(nest: Nest, contents: dict[Buffer, Origins], memory: Mapping[str, str]) -> bool:
     """Whether the statements of a block add to something that may become a product, `contents` being what the written
     buffers hold, which it extends."""
     block, summed = nest.block, products(nest.block)

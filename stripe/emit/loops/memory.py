@@ -31,9 +31,6 @@ ALIGNMENT = 64
 _LIMIT = 1 << 62
 """More bytes than any machine has, and safe to compute with in 64 bits."""
 
-HELD_BYTES = 2048
-"""The largest local array that registers may hold: 32 of 64 bytes."""
-
 
 def align(count: int) -> int:
     """`count` bytes rounded up to the alignment."""
@@ -52,7 +49,6 @@ def require_addressable(ref: Refinement) -> None:
 class Home(Enum):
     """The memory of an allocation."""
 
-    REGISTERS = auto()
     STACK = auto()
     HEAP = auto()
     WORKSPACE = auto()
@@ -76,7 +72,7 @@ class Homes:
         size = align(ref.bytes)
         if ref.bytes <= self.stack_bytes and scope.stack.take(size):
             self.has_local = True
-            return Home.REGISTERS if ref.bytes <= HELD_BYTES else Home.STACK
+            return Home.STACK
         return Home.HEAP if self.separate else Home.WORKSPACE
 
     def share(self, pieces: Sequence[tuple[int, Interval]], scope: CodeScope) -> list[int]:

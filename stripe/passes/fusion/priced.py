@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
-from stripe.cost.objective import UNITS, ObjectiveOption, measured
+from stripe.cost.objective import UNITS, ObjectiveOption, objective_value
 from stripe.hw.trace import unit_graph
 from stripe.ir import (
     Block,
@@ -84,7 +84,9 @@ class FusionPrices:
         full, parts_full = (max(price.fullness.values(), default=0.0) for price in (fused, parts))
         if max(1.0, full) != max(1.0, parts_full):
             return "" if full < parts_full else Refusal(f"it takes {full:.3g} times a memory")
-        one, other = (measured(each.cycles, each.energy_pJ, self._objective) for each in (fused, parts))
+        one, other = (
+            objective_value(each.cycles, each.energy_pJ, self._objective) for each in (fused, parts)
+        )
         unit = UNITS[self._objective]
         if one > other * (1 + CLOSE):
             return Refusal(f"it would take {one:,.0f} {unit}, its parts {other:,.0f}")

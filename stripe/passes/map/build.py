@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from stripe.cost.counts.operations import widenings
-from stripe.cost.mapping.peel import CutNest, MappedNest, NestPlan
+from stripe.cost.mapping.mapper import CutNest, MappedNest, NestPlan
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
 from stripe.cost.mapping.search import LoopMapping
 from stripe.hw.schema import ExecUnit, HardwareModel

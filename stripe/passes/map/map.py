@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.cost.counts.energy import operations_energy
 from stripe.cost.counts.operations import point_operations
-from stripe.cost.objective import UNITS, Objective, measured
+from stripe.cost.objective import UNITS, Objective, objective_value
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, ConfigError, Nest, Program, StripeError, block_at
 from stripe.ir.frozen import replace
@@ -19,7 +19,7 @@ from stripe.rewrite.nests import rewrite_nests
 
 if TYPE_CHECKING:
     from stripe.cost.mapping.hierarchy import MappingRules
-    from stripe.cost.mapping.peel import Mapper, NestPlan
+    from stripe.cost.mapping.mapper import Mapper, NestPlan
     from stripe.cost.mapping.problem import LoopNest
 
 SIMULATED = 8
@@ -106,7 +106,7 @@ class Map(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError without a hardware model, and for a unit, memory or axis that it lacks."""
-        from stripe.cost.mapping.peel import Mapper  # numpy takes long to load
+        from stripe.cost.mapping.mapper import Mapper  # numpy takes long to load
 
         hardware = context.need_hardware("map")
         unit = self._unit(hardware)
@@ -164,7 +164,7 @@ class Map(Pass):
             found = context.price(excerpt(program, [nest.path[MAIN]]) if len(nest.path) > MAIN else program)
         except StripeError:
             return inf
-        return measured(found.cycles, found.energy_pJ, self.objective)
+        return objective_value(found.cycles, found.energy_pJ, self.objective)
 
     def _rules(self, problem: LoopNest) -> MappingRules:
         """The options in the names of a canonical nest."""

@@ -54,13 +54,11 @@ class StructureCheck(Instrument):
             raise InternalFault(f"pass {entry.label} produced invalid IR", first_lines(found))
 
     def _check_machine(self, program: Program) -> list[Diagnostic]:
-        addresses = has_addresses(program.entry)
-        if program.stage < Stage.SCHEDULED and not addresses:
+        if program.stage < Stage.SCHEDULED and not has_addresses(program.entry):
             return []
-        from stripe.verify.machine.schedule import check_placement, check_schedule
+        from stripe.verify.machine.claims import check_stage
 
-        found = check_schedule(program, self._hardware) if program.stage >= Stage.SCHEDULED else []
-        return found or check_placement(program, self._hardware)
+        return check_stage(program, self._hardware, dependences=False)
 
 
 def _signature(program: Program) -> set[tuple[str, str]]:

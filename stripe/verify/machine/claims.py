@@ -25,9 +25,18 @@ def check_claims(program: Program, hardware: HardwareModel | None = None) -> lis
         found += check_registers(program.entry, hardware)
     if found:
         return found
+    return check_stage(program, hardware)
+
+
+def check_stage(
+    program: Program, hardware: HardwareModel | None = None, *, dependences: bool = True
+) -> list[Diagnostic]:
+    """All errors of a schedule, and of addresses where any buffer has one; before the schedule, where statements of
+    main have `dependences`, those that lack."""
+    found: list[Diagnostic] = []
     if program.stage >= Stage.SCHEDULED:
         found = check_schedule(program, hardware)
-    elif any(statement.deps for statement in program.main.statements):
+    elif dependences and any(statement.deps for statement in program.main.statements):
         found = check_dependences(program)
     if has_addresses(program.entry):
         found += [wrong for wrong in check_placement(program, hardware) if wrong not in found]

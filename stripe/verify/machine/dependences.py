@@ -16,7 +16,7 @@ from stripe.ir import (
     scalars_used,
 )
 from stripe.poly import Access, accesses
-from stripe.verify.machine.interference import closure, is_in
+from stripe.verify.machine.order import closure, is_in
 
 
 def check_dependences(program: Program) -> list[Diagnostic]:

@@ -11,6 +11,7 @@ from itertools import combinations, pairwise
 
 from stripe.ir import Block, Constant, Diagnostic, Load, Nest, Path, Refinement, Store
 from stripe.ir.check.diagnostic import Part
+from stripe.verify.machine.order import closure, is_in
 from stripe.verify.machine.units import Place, unit_of
 
 
@@ -56,17 +57,6 @@ class Placed:
         return (sum((dim.size - 1) * abs(dim.stride) for dim in dims) + 1) * self.ref.dtype.bytes
 
 
-def closure(block: Block) -> list[int]:
-    """For each statement the statements that run before it by dependences, as a bit mask: bit n is statement n."""
-    before: list[int] = []
-    for statement in block.statements:
-        mask = 0
-        for dep in statement.deps:
-            mask |= before[dep] | 1 << dep
-        before.append(mask)
-    return before
-
-
 def in_flight(block: Block) -> int:
     """The tiles of a block that are at work at one time."""
     return min(block.pipeline_depth or 1, block.points)
@@ -89,10 +79,6 @@ def is_transfer(nest: Nest) -> bool:
 def working_parts(nest: Nest) -> list[Nest]:
     """The blocks with statements beside blocks, of a block and all inside."""
     return [part for part in nest.walk() if any(not isinstance(s, Block) for s in part.block.statements)]
-
-
-def is_in(statement: int, mask: int) -> bool:
-    return bool(mask >> statement & 1)
 
 
 class Interference:

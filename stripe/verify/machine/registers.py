@@ -12,7 +12,8 @@ from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Diagnostic, Nest, Refinement, walk
 from stripe.ir.check.diagnostic import Part
 from stripe.ir.uses import uses_by_name
-from stripe.verify.machine.interference import Placed, closure, is_in
+from stripe.verify.machine.interference import Placed
+from stripe.verify.machine.order import closure, is_in
 from stripe.verify.machine.units import Place, allocation, unit_of
 
 

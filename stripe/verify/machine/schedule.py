@@ -2,7 +2,7 @@
 
 `check_schedule`: dependences order all conflicts, also of two buffers in one range of memory; every unit reaches the
 memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be alive at one time
-overlap, addresses are aligned and inside their memory. `check_traffic` (`traffic.py`) is for a timetable.
+overlap, addresses are aligned and inside their memory.
 """
 
 from __future__ import annotations

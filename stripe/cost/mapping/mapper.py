@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stripe.cost.mapping.hierarchy import MappingRules, hierarchy_for
 from stripe.cost.mapping.problem import Hierarchy, LoopNest
 from stripe.cost.mapping.search import Found, LoopMapping, search
-from stripe.cost.objective import Objective, measured
+from stripe.cost.objective import Objective, objective_value
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
 from stripe.hw.schema import HardwareModel
@@ -34,7 +34,7 @@ class NestPlan:
     @property
     def price(self) -> float:
         """The objective: pJ, cycles, or their product."""
-        return measured(self.cycles, self.energy_pJ, self.objective)
+        return objective_value(self.cycles, self.energy_pJ, self.objective)
 
     @property
     def gap(self) -> float:
@@ -76,7 +76,7 @@ class Mapper:
         self.limit = limit
         self.peels = peels
         self.priced = 0
-        """Mappings priced by the latest call of `plans`."""
+        """Mappings priced for the latest call of `plans`, by it or by one for an equal nest."""
         self.mappings = 0
         """Mappings among which it searched."""
         self._found: dict[str, Found] = {}
@@ -116,9 +116,10 @@ class Mapper:
         if key not in self._found:
             found = search(nest, targets, plans=plans, objective=self.objective, limit=self.limit)
             self._found[key] = found
-            self.priced += found.priced
-            self.mappings += found.total
-        return self._found[key]
+        found = self._found[key]
+        self.priced += found.priced
+        self.mappings += found.total
+        return found
 
 
 @dataclass(frozen=True)
