@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -131,7 +132,9 @@ class RegisterCache(Pass):
         machine = Machine(context.need_hardware("register_cache"))
         context.check_unit(self.local_loc)
         entry, local = program.entry, self.local_loc.location()
-        for path in [path for path, block in walk(entry) if block.words.has_all(self.reqs)]:
+        paths = [path for path, block in walk(entry) if block.words.has_all(self.reqs)]
+        # Blocks before those around them: a rewrite moves the statements of its block, and so the paths inside.
+        for path in sorted(paths, key=lambda path: (*path, inf)):
             block = block_at(entry, path)
             for name in [ref.name for ref in block.allocs if ref.location == local]:
                 try:

@@ -272,8 +272,9 @@ class Numbering:
             elif not here.equals(there):
                 different = different | (here - there).domain | (there - here).domain
         same = candidates.outside(different)
+        unclear = f"which elements of '{known.name.partition(':')[2]}' are equal is not clear"
         if not sure and not different.is_empty:
-            self.incomplete = f"which elements of '{known.name.partition(':')[2]}' are equal is not clear"
+            self.incomplete = unclear
         if same.is_empty:
             return None
         if merge.agg.counts(merge.dtype) and not (known.once and all(map(once_each, mine.values()))):
@@ -281,10 +282,13 @@ class Numbering:
             left = _nonempty(replace(c, points=c.points.within(same.domain)) for c in merge.contributions)
             right = _nonempty(replace(c, points=same.then(c.points)) for c in known.contributions)
             try:
-                same = same.outside(miscounted_keys(left, right, merge.keys))
+                different = miscounted_keys(left, right, merge.keys)
             except Unprovable as reason:
                 self.incomplete = str(reason)
                 return None
+            if not sure and not different.is_empty:
+                self.incomplete = unclear
+            same = same.outside(different)
         return None if same.is_empty else same
 
 
