@@ -148,6 +148,19 @@ def test_plans_are_ranked_by_simulation() -> None:
     assert "above the bound" in product[-1] and product[-2].startswith("analysis: kernel_0: plan 3:")
 
 
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("keep={Wreg:[O]}", "keep: Wreg holds no results"),
+        ("keep={DRAM:[I]}", "keep: DRAM is the main memory"),
+        ("buffers={DRAM:2}", "buffers: DRAM is the main memory"),
+    ],
+)
+def test_rules_that_no_mapping_can_keep_are_named(rule: str, reason: str) -> None:
+    _, remarks = mapped(MATMUL, f",{rule}")
+    assert any(reason in text for text in remarks)
+
+
 def test_a_limit_ends_the_search_and_equal_nests_tell_the_same_number() -> None:
     """The first plans are found whatever the limit."""
     body = CONV[CONV.index("{") + 1 : CONV.rindex("}")]

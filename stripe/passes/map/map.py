@@ -214,3 +214,13 @@ class Map(Pass):
         context.unknown_names("space", "index", {n for names in self.space.values() for n in names}, indices)
         context.unknown_names("keep", "operand", {n for names in self.keep.values() for n in names}, tensors)
         context.unknown_names("stationary", "operand", [self.stationary] if self.stationary else [], tensors)
+        for option, chosen in (("fixed", self.fixed), ("keep", self.keep), ("buffers", self.buffers)):
+            if (main := hardware.main_memory) in chosen:
+                context.warned(f"{option}: {main} is the main memory, which holds all of each operand")
+        inputs = {ref.name for block in blocks for ref in block.inputs}
+        for memory, names in self.keep.items():
+            holds = set(hardware.memory(memory).operands)
+            for name in names:
+                if not holds & ({"stationary", "moving"} if name in inputs else {"output"}):
+                    kind = "inputs" if name in inputs else "results"
+                    context.warned(f"keep: {memory} holds no {kind}, by the field operands of the model")
