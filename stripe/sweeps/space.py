@@ -105,11 +105,14 @@ class DesignSpace:
         given = {**self.fixed, **{name: value for name, value in choice.items() if name != PASSES}}
         conditional = [axis for axis in self.axes if axis.when is not None]
         values = self._values(given, passes) if conditional or self.conditions else {}
-        for axis in conditional:
-            if not evaluate(axis.when or "", values):
-                del given[axis.name]
-        if conditional and self.conditions:
-            values = self._values(given, passes)
+        off: set[str] = set()
+        for _ in conditional:  # an axis that is off has its default in the conditions of others
+            found = {axis.name for axis in conditional if not evaluate(axis.when or "", values)}
+            if found == off:
+                break
+            off = found
+            values = self._values({name: given[name] for name in given if name not in off}, passes)
+        given = {name: value for name, value in given.items() if name not in off}
         if not all(evaluate(condition, values) for condition in self.conditions):
             return None
         return DesignPoint(passes, tuple(sorted(given.items())))

@@ -153,3 +153,10 @@ def test_points_that_conditions_leave_are_counted(plan_of: Plans) -> None:
     assert plan_of(conditions=["NUM_CONV * CLOCK_MHZ <= 800"]).space.count == 3
     whens = {"NUM_CONV": {"log2": [1, 4]}, "CLOCK_MHZ": {"values": [400, 500], "when": "NUM_CONV > 2"}}
     assert plan_of(axes=whens).space.count == 4
+    # each depends on the next, and one that is off on nothing but its default
+    chain = {
+        "CLOCK_MHZ": {"values": [400, 500], "when": "SRAM_SIZE_KIB < 64"},
+        "SRAM_SIZE_KIB": {"values": [32, 64], "when": "NUM_CONV > 1"},
+        "NUM_CONV": {"log2": [1, 2]},
+    }
+    assert plan_of(axes=chain).space.count == 1 + 2 + 1
