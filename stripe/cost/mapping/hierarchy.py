@@ -48,9 +48,7 @@ def hierarchy_for(
     engine = hardware.exec_unit(unit)
     roles: dict[Role, Operand] = {"stationary": stationary, "output": nest.output}
     roles["moving"] = next(o for o in nest.operands if o not in roles.values())
-    everything = frozenset(operand.name for operand in nest.operands)
-    depth = engine.pipeline_depth
-    levels = _memory_levels(main, roles, everything, hardware, machine.graph.distances, rules, depth)
+    levels = _memory_levels(main, roles, machine, rules, engine.pipeline_depth)
     results = nest.output.indices
     carried = {  # the indices that may run along an axis
         "any": frozenset(nest.ranges),
@@ -66,26 +64,26 @@ def hierarchy_for(
     return Hierarchy(
         tuple(levels),
         axes,
-        compute_pJ,
-        engine.shares_diagonals,
-        step_cycles or 0.0,
-        hardware.leakage_pJ_per_cycle if step_cycles is not None else 0.0,
-        not engine.grid,
-        links,
-        {operand.name: _routes(machine, levels, unit, operand) for operand in nest.operands},
+        compute_pJ=compute_pJ,
+        shares_diagonals=engine.shares_diagonals,
+        step_cycles=step_cycles or 0.0,
+        leakage_pJ=hardware.leakage_pJ_per_cycle if step_cycles is not None else 0.0,
+        hold_operands=not engine.grid,
+        links=links,
+        routes={operand.name: _routes(machine, levels, unit, operand) for operand in nest.operands},
     )
 
 
 def _memory_levels(
     main: str,
     roles: Mapping[Role, Operand],
-    everything: frozenset[str],
-    hardware: HardwareModel,
-    distances: Mapping[str, int],
+    machine: Machine,
     rules: MappingRules,
     in_flight: int,
 ) -> list[Level]:
     """The main memory, and the memories that it reaches, the nearest to it first, with so many tiles in flight."""
+    hardware, distances = machine.model, machine.graph.distances
+    everything = frozenset(operand.name for operand in roles.values())
     reached = {
         name: memory for name, memory in hardware.mem_units.items() if name in distances and name != main
     }
@@ -99,15 +97,15 @@ def _memory_levels(
             Level(
                 name,
                 frozenset(roles[role].name for role in memory.operands),
-                memory.size // rules.buffers.get(name, 1),
-                memory.read_pJ_per_byte,
-                memory.write_pJ_per_byte,
-                frozenset(memory.along),
-                frozenset(roles[role].name for role in memory.bypass) - whole,
-                memory.keeps_halo,
-                whole,
-                1 if name in rules.buffers else in_flight,
-                rules.sizes.get(name, {}),
+                capacity=memory.size // rules.buffers.get(name, 1),
+                read_pJ=memory.read_pJ_per_byte,
+                write_pJ=memory.write_pJ_per_byte,
+                along=frozenset(memory.along),
+                optional=frozenset(roles[role].name for role in memory.bypass) - whole,
+                keeps_halo=memory.keeps_halo,
+                whole=whole,
+                copies=1 if name in rules.buffers else in_flight,
+                sizes=rules.sizes.get(name, {}),
             )
         )
     return levels

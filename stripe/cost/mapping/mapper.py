@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stripe.cost.counts.energy import operations_energy
+from stripe.cost.counts.operations import point_operations
 from stripe.cost.mapping.hierarchy import MappingRules, hierarchy_for
 from stripe.cost.mapping.problem import Hierarchy, LoopNest
 from stripe.cost.mapping.search import Found, LoopMapping, search
@@ -76,7 +78,7 @@ class Mapper:
         self.limit = limit
         self.peels = peels
         self.priced = 0
-        """Mappings priced for the latest call of `plans`, by it or by one for an equal nest."""
+        """Mappings priced by the latest call of `plans`; 0 where an equal nest has been searched."""
         self.mappings = 0
         """Mappings among which it searched."""
         self._found: dict[str, Found] = {}
@@ -106,6 +108,10 @@ class Mapper:
         """Whether time has a part in the objective; in energy it has where the machine leaks."""
         return self.objective != "energy" or self.hardware.leakage_pJ_per_cycle > 0
 
+    def point_pJ(self, nest: Nest) -> float:
+        """The energy of the operations of a point of a block on one unit."""
+        return operations_energy(point_operations(nest.block), self.hardware.exec_unit(self.unit))
+
     def point_cycles(self, nest: Nest) -> float:
         """The cycles of a point of a block on one unit. Raises ConfigError for an operation without a rate."""
         return CostModel(Machine.of(self.hardware)).point_cycles(nest, self.unit)
@@ -116,10 +122,9 @@ class Mapper:
         if key not in self._found:
             found = search(nest, targets, plans=plans, objective=self.objective, limit=self.limit)
             self._found[key] = found
-        found = self._found[key]
-        self.priced += found.priced
-        self.mappings += found.total
-        return found
+            self.priced += found.priced
+            self.mappings += found.total
+        return self._found[key]
 
 
 @dataclass(frozen=True)

@@ -168,43 +168,44 @@ def search(
 ) -> Found:
     """The mappings of a nest onto any of the targets that are best by `objective`; none when no mapping fits.
 
-    After `limit` combinations (0: `MOST_PRICED`) the search ends, and `bound` tells the gap that stays.
+    An inexact search for good mappings comes first. After `limit` combinations (0: `MOST_PRICED`), those of that search
+    included, the exact one ends, and `bound` tells the gap that stays.
     """
     limit = limit or MOST_PRICED
     combined = 0
-    problems = [
-        _Combination(nest, target, skeleton, objective, shared)
+    searches = [
+        _SkeletonSearch(nest, target, skeleton, objective, shared)
         for number, target in enumerate(targets)
         if target not in targets[:number]
         for shared in [_Shared(IndexSplits(nest, target))]
         for skeleton in skeletons(nest, target)
     ]
-    problems = [problem for problem in problems if problem.mappings]
-    problems.sort(key=lambda problem: problem.bound)
-    total = sum(problem.mappings for problem in problems)
+    searches = [each for each in searches if each.mappings]
+    searches.sort(key=lambda each: each.bound)
+    total = sum(each.mappings for each in searches)
     # A beam finds good plans within milliseconds; the prices that they set prune most of the exact search.
     beam = _Best(plans)
-    for problem in problems:
-        if problem.bound < beam.bound and (combined < limit or not beam.plans()):
-            combined += problem.search(beam, BEAM)
+    for each in searches:
+        if each.bound < beam.bound:
+            combined += each.search(beam, BEAM)
     # (the order in which a product of matrices is summed may change its last digits; all may cost nothing)
     best = _Best(plans, ceiling=nextafter(beam.bound * (1 + 1e-9), inf))
     bound = inf
-    for problem in problems:
-        if problem.bound >= best.bound:
+    for each in searches:
+        if each.bound >= best.bound:
             continue
         if combined >= limit:
-            bound = min(bound, problem.bound)
+            bound = min(bound, each.bound)
             continue
-        problem.left_out = inf
-        combined += problem.search(best, WIDEST, limit - combined)
-        bound = min(bound, problem.left_out if problem.is_complete else 0.0)
+        each.left_out = inf
+        combined += each.search(best, WIDEST, limit - combined)
+        bound = min(bound, each.left_out if each.is_complete else 0.0)
     bound = inf if bound >= best.bound else bound  # the mappings left out are no better
     if bound < inf:  # the beam may have found better plans than the part of the search that was made
         for price, plan in beam.entries():
             if price < best.bound and plan not in best.plans():
                 best.add(price, plan)
-    priced = sum(problem.priced for problem in problems)
+    priced = sum(each.priced for each in searches)
     return Found(best.plans(), priced, total, min(bound, best.least), bound == inf)
 
 
@@ -223,7 +224,7 @@ class _Shared:
         return self._kept[key]
 
 
-class _Combination:
+class _SkeletonSearch:
     """The search of one skeleton."""
 
     def __init__(

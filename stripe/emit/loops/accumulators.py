@@ -48,21 +48,19 @@ def find_accumulators(block: Block, scope: CodeScope, loops: Loops, parallel: in
     return found
 
 
-def _first_level(area: Area, scope: CodeScope, nest: Loops, parallel: int) -> tuple[int, bool]:
+def _first_level(area: Area, scope: CodeScope, bounds: Loops, parallel: int) -> tuple[int, bool]:
     """The outermost loop from which on the element stays the same, and whether a test for a point comes before it.
 
     No test is needed when each loop from there on runs at least once, or when the element is the buffer's own in any
     case and no other thread can write it: then its bits go back as they came.
     """
-    names = area.origin.names()
-    moved = max((place for place, loop in enumerate(nest.loops) if loop.var in names), default=-1) + 1
-    level = max(moved, parallel)
-    may_touch = not (scope.private or parallel) and area.stays_inside(nest.intervals)
-    while level < len(nest.loops):
-        if may_touch or all(loop.is_plain for loop in nest.loops[level:]):
+    level = max(bounds.still_from(area.origin), parallel)
+    may_touch = not (scope.private or parallel) and area.stays_inside(bounds.intervals)
+    while level < len(bounds.loops):
+        if may_touch or all(loop.is_plain for loop in bounds.loops[level:]):
             return level, False
-        variables = {loop.var for loop in nest.loops[level:]}
-        if not any(loop.guards or loop.depends_on(variables) for loop in nest.loops[level:]):
+        variables = {loop.var for loop in bounds.loops[level:]}
+        if not any(loop.guards or loop.depends_on(variables) for loop in bounds.loops[level:]):
             return level, True
         level += 1
     return level, False

@@ -37,6 +37,11 @@ class Loops:
     intervals: Mapping[str, Interval]
     empty: bool = False
 
+    def still_from(self, affine: Affine, last: int | None = None) -> int:
+        """The number of the outermost loop from which on, up to `last`, none moves an affine."""
+        names = affine.names()
+        return max((n for n, loop in enumerate(self.loops[:last]) if loop.var in names), default=-1) + 1
+
 
 def bounded(
     ranges: Sequence[tuple[str, int]], constraints: Iterable[Affine], outer: Mapping[str, Interval]

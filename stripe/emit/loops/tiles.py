@@ -146,11 +146,11 @@ def lanes_of(lanes: object) -> int:
     return 1 << (min(lanes, _MOST_LANES).bit_length() - 1)
 
 
-def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
+def find_tile(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> VectorTile | None:
     """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it."""
     if DOT_TILE in block.tags:
-        return _find_dots(block, scope, nest, parallel)
-    lanes, loops = lanes_of(block.tags.get("vector")), nest.loops
+        return _find_dots(block, scope, bounds, parallel)
+    lanes, loops = lanes_of(block.tags.get("vector")), bounds.loops
     if lanes < 2 or not loops or not loops[-1].is_plain:
         return None
     areas = _areas(block, scope, loops[-1].var)
@@ -169,17 +169,17 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
         tile = longer or tile
     if any(vectors_of(tile, area) is None for area in in_registers):
         return None
-    accumulators = _accumulators(block, scope, nest, tile, parallel)
+    accumulators = _accumulators(block, scope, bounds, tile, parallel)
     if accumulators is None:
         return None
     return replace(tile, accumulators=accumulators)
 
 
-def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> DotTile | None:
+def _find_dots(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> DotTile | None:
     """The tile of sums of products, straight code for all results inside the loops that sum: compilers make vectors of
     the innermost of these, and instructions that sum products along them.
     """
-    loops = nest.loops
+    loops = bounds.loops
     (result,) = block.outputs if len(block.outputs) == 1 else (None,)
     if result is None or dot_factors(block) is None or not all(loop.is_plain for loop in loops):
         return None
@@ -198,7 +198,7 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Do
     ):
         return None
     tile = _unrolled(loops, level, 1, whole=True)
-    accumulators = _accumulators(block, scope, nest, tile, parallel)
+    accumulators = _accumulators(block, scope, bounds, tile, parallel)
     return DotTile(level, tile.var, tile.points, accumulators=accumulators) if accumulators else None
 
 
@@ -306,7 +306,7 @@ def _by_loads(tile: VectorTile, areas: Sequence[Area]) -> VectorTile | None:
 
 
 def _accumulators(
-    block: Block, scope: CodeScope, nest: Loops, tile: VectorTile, parallel: int
+    block: Block, scope: CodeScope, bounds: Loops, tile: VectorTile, parallel: int
 ) -> dict[int, int] | None:
     """The loops before which accumulators open; None where stores and loads may meet in other elements."""
     touched = [(s, scope.areas[s.ref]) for s in block.statements if isinstance(s, Load | Store)]
@@ -330,8 +330,8 @@ def _accumulators(
             or tile.step
         ):
             continue
-        level = _first_level(area, scope, nest, tile.level, parallel)
-        base = area.origin.subs({loop.var: Affine() for loop in nest.loops[tile.level :]})
+        level = _first_level(area, scope, bounds, tile.level, parallel)
+        base = area.origin.subs({loop.var: Affine() for loop in bounds.loops[tile.level :]})
         places = [(tile.element(area, point) - base, point.lanes) for point in tile.points]
         apart = all(place.is_constant for place, _ in places)
         if not apart or partition([(place.offset, lanes) for place, lanes in places]) is None:
@@ -341,13 +341,11 @@ def _accumulators(
     return found
 
 
-def _first_level(area: Area, scope: CodeScope, nest: Loops, last: int, parallel: int) -> int:
+def _first_level(area: Area, scope: CodeScope, bounds: Loops, last: int, parallel: int) -> int:
     """The outermost loop from which on, up to `last`, the vectors stay the same and may be touched in any case."""
-    names = area.origin.names()
-    moved = max((n for n, loop in enumerate(nest.loops[:last]) if loop.var in names), default=-1) + 1
-    level = max(moved, parallel)
-    may_touch = not (scope.private or parallel) and area.stays_inside(nest.intervals)
-    while level < last and not (may_touch or all(loop.is_plain for loop in nest.loops[level:last])):
+    level = max(bounds.still_from(area.origin, last), parallel)
+    may_touch = not (scope.private or parallel) and area.stays_inside(bounds.intervals)
+    while level < last and not (may_touch or all(loop.is_plain for loop in bounds.loops[level:last])):
         level += 1
     return level
 

@@ -28,9 +28,9 @@ class Squares:
     to: int
 
 
-def find_transpose(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Squares | None:
+def find_transpose(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> Squares | None:
     """The transposition of a block with the tag `transpose`; None where plain loops suit it."""
-    lanes, loops = min(lanes_of(block.tags.get("transpose")), SQUARE), nest.loops
+    lanes, loops = min(lanes_of(block.tags.get("transpose")), SQUARE), bounds.loops
     if lanes < 2 or len(loops) < parallel + 2 or len(block.statements) != 2:
         return None
     load, store = block.statements

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from stripe.cost.counts.energy import operations_energy
-from stripe.cost.counts.operations import point_operations
 from stripe.cost.objective import UNITS, Objective, objective_value
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, ConfigError, Nest, Program, StripeError, block_at
@@ -97,7 +95,8 @@ class Map(Pass):
     limit: int = Field(
         default=0,
         ge=0,
-        description="combinations of splits to price before the search ends with a gap; 0: 200 million of them",
+        description="combinations of splits after which the exact search ends with a gap; the inexact one before it, "
+        "which finds good plans, is short. 0: 200 million",
     )
     plans: int = Field(default=1, ge=1, description="plans that the remarks rank; the best of them is taken")
     inner_set: TagSet = Field(
@@ -127,11 +126,12 @@ class Map(Pass):
         problem = loop_nest(nest)
         if isinstance(problem, Refusal):
             return problem
-        energy = operations_energy(point_operations(nest.block), mapper.hardware.exec_unit(mapper.unit))
         simulates = mapper.counts_time and context.price is not None
         wanted = max(self.plans, SIMULATED) if simulates else self.plans
         cycles = mapper.point_cycles(nest) if mapper.counts_time else 0.0
-        ranked = mapper.plans(problem, energy, self._rules(problem), self.stationary, wanted, cycles)
+        ranked = mapper.plans(
+            problem, mapper.point_pJ(nest), self._rules(problem), self.stationary, wanted, cycles
+        )
         if not ranked:
             return Refusal("no mapping fits into the memories of the machine")
         blocks: list[tuple[float, int, NestPlan, Block]] = []
@@ -154,7 +154,8 @@ class Map(Pass):
         figure = figures.get(self.objective, f"{price:.4g} {UNITS[self.objective]}")
         simulated = f", {figure} simulated" if 0 < price < inf else ""
         gap = f"{100 * plan.gap:.1f} % above the bound" if plan.bound else "not all of them"
-        context.applied(nest.block, f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {gap}")
+        searched = f"{mapper.priced} mappings priced" if mapper.priced else "as the equal block before"
+        context.applied(nest.block, f"{summary(plan)}{simulated}; {searched}, {gap}")
         return block
 
     def _price(self, program: Program, nest: Nest, context: PassContext) -> float:
