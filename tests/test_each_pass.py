@@ -13,6 +13,7 @@ import pytest
 from stripe.hw.load import load_hardware
 from stripe.ir import Program, parse_program
 from stripe.passes.registry import BUILTIN, find_pass
+from stripe.pipeline.checks.dependences import DependenceCheck
 from stripe.pipeline.checks.proof import ExactCheck, require_sound
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
@@ -39,6 +40,7 @@ def proved(path: Path, lists: tuple[str, ...], hardware: str) -> tuple[Program, 
         checks = (
             StructureCheck(machine(hardware)),
             ExactCheck(answers.append, ANY, input_checked=True),
+            DependenceCheck(),
         )
         program = PassManager(parse_passes(lists[-1]), machine(hardware), checks).run(before)
     # A program too large to be run at its addresses is proved all the same.

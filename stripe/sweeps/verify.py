@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from stripe.cost.report.report import simulation_json
 from stripe.cost.time.simulate import simulate_program
 from stripe.ir import StripeError
+from stripe.pipeline.checks.dependences import DependenceCheck
 from stripe.pipeline.checks.proof import ExactCheck, quiet
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
@@ -39,9 +40,8 @@ def verified(plan: SweepPlan, row: ResultRow, workload: Workload) -> Verified:
     proof = ExactCheck(quiet, ANY)
     try:
         machine, listed = plan.space.templates.rendered(point.choices, point.passes)
-        after = PassManager(listed.entries, machine, (StructureCheck(machine), proof)).run(
-            program_of(workload)
-        )
+        checks = (StructureCheck(machine), proof, DependenceCheck())
+        after = PassManager(listed.entries, machine, checks).run(program_of(workload))
         report = simulation_json(simulate_program(after, machine), workload.name)
     except StripeError as error:
         return Verified(row, proof.executed, str(error))

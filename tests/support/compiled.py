@@ -18,6 +18,7 @@ from stripe.exec.interp import interpret
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program, parse_program, print_program
 from stripe.passes.base import Remark
+from stripe.pipeline.checks.dependences import DependenceCheck
 from stripe.pipeline.checks.proof import ExactCheck
 from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
 from stripe.pipeline.engines import Arrays
@@ -78,6 +79,7 @@ def compiled(example: Path, pass_list: str) -> Compiled:
         RoundTripCheck(),
         StructureCheck(hardware),
         ExactCheck(run.answers.append, ANY),
+        DependenceCheck(),
     )
     PassManager(entries, hardware, (run, *checks)).run(lowered(example))
     return run

@@ -27,7 +27,8 @@ def checks_of(
 
     checks: list[Instrument] = [StructureCheck(hardware)]
     if level == "exact":
+        from stripe.pipeline.checks.dependences import DependenceCheck
         from stripe.pipeline.checks.proof import ExactCheck  # loads the prover
 
-        checks.append(ExactCheck(write, policy, name))
+        checks += [ExactCheck(write, policy, name), DependenceCheck()]
     return checks

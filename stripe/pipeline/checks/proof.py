@@ -9,7 +9,6 @@ from typing_extensions import override
 from stripe.exit_status import MISMATCH
 from stripe.ir import Program, StripeError, has_addresses
 from stripe.ir.errors import combine
-from stripe.pipeline.checks.dependences import DependenceCheck
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.fault import InternalFault
 from stripe.pipeline.instrument import Instrument
@@ -141,7 +140,7 @@ class _Report:
 
 class ExactCheck(Instrument):
     """`--verify exact`: proves that a pass kept the meaning. Where the proof has no answer both programs run instead.
-    Dependences stay complete. At the end the result runs against the input, each buffer at the address that it has.
+    At the end the result runs against the input, each buffer at the address that it has.
 
     The input is checked first, unless it has been: a proof says nothing about programs that are wrong in themselves.
     """
@@ -159,7 +158,6 @@ class ExactCheck(Instrument):
         self._name = name
         self._input_checked = input_checked
         self._input: Program | None = None
-        self._dependences = DependenceCheck()
         self.executed = False
         """Whether the result of the passes ran against the input: programs that are too large do not."""
 
@@ -173,7 +171,6 @@ class ExactCheck(Instrument):
         if not self._input_checked:
             require_sound(program, self._write, self._name, self._report.policy)
         self._input = program
-        self._dependences.begin(program)
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
@@ -188,7 +185,6 @@ class ExactCheck(Instrument):
                     f"{failures[0]}\n  error: '{moved}' lies in memory in another way than before"
                 )
             self._report.require(before, after, entry.name, failures, of_a_pass=True)
-            self._dependences.after(entry, before, after)
 
     @override
     def end(self, program: Program) -> None:
