@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from stripe.ir import (
     Affine,
+    Agg,
     Block,
     ConfigError,
     Dim,
@@ -27,6 +28,7 @@ from stripe.ir import (
     Store,
     compact_strides,
     fresh,
+    is_stored_to,
     retarget,
     with_statements,
 )
@@ -224,11 +226,11 @@ class _Packed:
     pending: Mapping[int, Affine]
 
     @staticmethod
-    def alloc(ref: Refinement, packing: Packing) -> tuple[Refinement, _Packed]:
-        """An allocation packed."""
+    def alloc(ref: Refinement, packing: Packing, agg: Agg) -> tuple[Refinement, _Packed]:
+        """An allocation packed, into which stores of its own block merge by `agg`."""
         sizes = packing.sizes(ref.sizes)
         new = Refinement.alloc(
-            ref.name, ref.dtype, sizes, agg=ref.agg, location=ref.location, tags=ref.tags, role=ref.role
+            ref.name, ref.dtype, sizes, agg=agg, location=ref.location, tags=ref.tags, role=ref.role
         )
         new = new.with_strides(packing.strides(ref.sizes))
         return new, _Packed(packing, new.strides, dict.fromkeys(packing.widths, Affine()))
@@ -298,7 +300,8 @@ def _inside(
     refs: list[Refinement] = []
     for ref in block.refinements:
         if ref.is_alloc and ref.name in packings.get(path, {}):
-            new, packed[ref.name] = _Packed.alloc(ref, packings[path][ref.name])
+            agg = ref.agg if is_stored_to(block, ref.name) else Agg.ASSIGN
+            new, packed[ref.name] = _Packed.alloc(ref, packings[path][ref.name], agg)
             refs.append(new)
         elif ref.source in outside:
             how = outside[ref.source]

@@ -24,14 +24,10 @@ class PointResult:
     metrics: Metrics
     reason: str
 
-    def value(self, metric: str) -> float | None:
-        """The value of a metric; None where the point has none. A path to what a program does not use, such as a bus or
-        the multipliers of a unit, has the value 0."""
-        return self.metrics.get(metric, 0.0 if "." in metric and self.metrics else None)
-
-    def outcome(self, objectives: Sequence[ObjectiveSpec]) -> Outcome:
-        """The objectives, smaller being better; None where the point is not feasible or has no such metric."""
-        values = [self.value(objective.metric) for objective in objectives]
+    def outcome(self, objectives: Sequence[ObjectiveSpec], zeros: Collection[str] = ()) -> Outcome:
+        """The objectives, smaller being better; None where the point is not feasible or has no such metric. Metrics
+        among `zeros` are 0 where it has none."""
+        values = [self.metrics.get(o.metric, 0.0 if o.metric in zeros else None) for o in objectives]
         if self.reason or None in values:
             return None
         signs = [1.0 if objective.goal == "min" else -1.0 for objective in objectives]
@@ -83,8 +79,10 @@ def pareto_front(
     Sorted by the first objective. One pass over the points in lexicographic order: a point can be dominated only by one
     before it.
     """
+    found = list(results)
+    zeros = _unused(found, objectives)
     ranked = sorted(
-        ((outcome, result) for result in results if (outcome := result.outcome(objectives)) is not None),
+        ((outcome, result) for result in found if (outcome := result.outcome(objectives, zeros)) is not None),
         key=lambda pair: pair[0],
     )
     front: list[tuple[tuple[float, ...], PointResult]] = []
@@ -97,8 +95,17 @@ def pareto_front(
 
 def best(results: Iterable[PointResult], objective: ObjectiveSpec, count: int = 1) -> tuple[PointResult, ...]:
     """The `count` best feasible points by one objective, in order; equal ones in the order of points."""
-    feasible = [result for result in results if result.outcome((objective,)) is not None]
-    return tuple(sorted(feasible, key=lambda result: result.outcome((objective,)) or ())[:count])
+    found = list(results)
+    zeros = _unused(found, (objective,))
+    feasible = [result for result in found if result.outcome((objective,), zeros) is not None]
+    return tuple(sorted(feasible, key=lambda result: result.outcome((objective,), zeros) or ())[:count])
+
+
+def _unused(results: Sequence[PointResult], objectives: Sequence[ObjectiveSpec]) -> frozenset[str]:
+    """The objectives by a path that some points have: what a program does not use, such as a bus or the multipliers of
+    a unit, has none, and counts 0."""
+    paths = (objective.metric for objective in objectives if "." in objective.metric)
+    return frozenset(path for path in paths if any(path in result.metrics for result in results))
 
 
 def best_point(results: Sequence[PointResult], objective: ObjectiveSpec) -> PointResult:

@@ -48,7 +48,7 @@ class SweepProgress:
         self.failed += bool(result.reason)
         self.metrics |= result.metrics.keys()
         for objective in plan.objectives if not result.reason else ():
-            value = result.value(objective.metric)
+            value = result.metrics.get(objective.metric)
             known = self.best.get(objective.metric)
             better = min if objective.goal == "min" else max
             if value is not None:
