@@ -73,3 +73,16 @@ def test_a_pass_that_loses_a_dependence_is_at_fault() -> None:
     check.begin(before)
     with pytest.raises(InternalFault, match="pass 'dce' lost dependences"):
         check.after(entry, before, after)
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["all lost", "some left out"])
+def test_a_pass_gives_all_dependences_or_loses_none(given: bool) -> None:
+    """Also where it drops all, and where it is the first to give any."""
+    ordered, bare = parse_program(PLACED), parse_program(re.sub(r"(\d+)\[[\d, ]+\]: ", r"\1: ", PLACED))
+    some = parse_program(PLACED.replace("3[2]: ", "3: "))
+    (entry,) = parse_passes("dce")
+    before, after = (ordered, bare) if given else (bare, some)
+    check = DependenceCheck()
+    check.begin(before)
+    with pytest.raises(InternalFault, match=f"pass 'dce' {'lost' if given else 'left out'} dependences"):
+        check.after(entry, before, after)

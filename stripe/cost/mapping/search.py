@@ -168,8 +168,8 @@ def search(
 ) -> Found:
     """The mappings of a nest onto any of the targets that are best by `objective`; none when no mapping fits.
 
-    An inexact search for good mappings comes first. After `limit` combinations (0: `MOST_PRICED`), those of that search
-    included, the exact one ends, and `bound` tells the gap that stays.
+    An inexact search for good mappings of all skeletons comes first. The exact one behind it ends after `limit`
+    combinations (0: `MOST_PRICED`), and `bound` tells the gap that stays.
     """
     limit = limit or MOST_PRICED
     combined = 0
@@ -183,11 +183,11 @@ def search(
     searches = [each for each in searches if each.mappings]
     searches.sort(key=lambda each: each.bound)
     total = sum(each.mappings for each in searches)
-    # A beam finds good plans within milliseconds; the prices that they set prune most of the exact search.
+    # A beam finds good plans; the prices that they set prune most of the exact search.
     beam = _Best(plans)
     for each in searches:
         if each.bound < beam.bound:
-            combined += each.search(beam, BEAM)
+            each.search(beam, BEAM)
     # (the order in which a product of matrices is summed may change its last digits; all may cost nothing)
     best = _Best(plans, ceiling=nextafter(beam.bound * (1 + 1e-9), inf))
     bound = inf

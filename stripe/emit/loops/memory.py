@@ -1,4 +1,4 @@
-"""The memory of allocations: registers, stack, heap, workspace, and one arena per location for placed buffers."""
+"""The memory of allocations: stack, heap, workspace, and one arena per location for placed buffers."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Map(Pass):
         default=0,
         ge=0,
         description="combinations of splits after which the exact search ends with a gap; the inexact one before it, "
-        "which finds good plans, is short. 0: 200 million",
+        "which finds good plans, goes to its end. 0: 200 million",
     )
     plans: int = Field(default=1, ge=1, description="plans that the remarks rank; the best of them is taken")
     inner_set: TagSet = Field(
