@@ -142,9 +142,11 @@ def beginnings(block: Block) -> dict[str, Agg]:
     }
 
 
-def is_stored_to(block: Block, name: str) -> bool:
-    """Whether statements of `block` itself store to its refinement `name`: they merge by its aggregation."""
-    return any(isinstance(statement, Store) and statement.ref == name for statement in block.statements)
+def own_aggregation(block: Block, name: str) -> Agg:
+    """The aggregation by which statements of `block` itself store to its refinement `name`, which a refinement in its
+    place needs; ASSIGN where none does."""
+    stores = any(isinstance(statement, Store) and statement.ref == name for statement in block.statements)
+    return block.ref(name).agg if stores else Agg.ASSIGN
 
 
 def loaded_refs(block: Block) -> set[str]:

@@ -28,10 +28,10 @@ from stripe.ir import (
     beginnings,
     block_at,
     fresh,
-    is_stored_to,
     map_views,
     moved_down,
     nest_at,
+    own_aggregation,
     refs_used,
     replace_at,
     views_moved,
@@ -253,7 +253,7 @@ def _cached(
     raw = replace(view, name=raw_name, dir=direction)
     # the allocation holds the box
     sizes = [high - low + 1 for low, high in box]
-    memory, merged = options.memory or view.location, view.agg if is_stored_to(block, name) else Agg.ASSIGN
+    memory, merged = options.memory or view.location, own_aggregation(block, name)
     copy = Refinement.alloc(
         view.name, view.dtype, tuple(sizes), agg=merged, location=memory, tags=Tags.of("cached")
     )

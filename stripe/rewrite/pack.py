@@ -28,7 +28,7 @@ from stripe.ir import (
     Store,
     compact_strides,
     fresh,
-    is_stored_to,
+    own_aggregation,
     retarget,
     with_statements,
 )
@@ -300,8 +300,8 @@ def _inside(
     refs: list[Refinement] = []
     for ref in block.refinements:
         if ref.is_alloc and ref.name in packings.get(path, {}):
-            agg = ref.agg if is_stored_to(block, ref.name) else Agg.ASSIGN
-            new, packed[ref.name] = _Packed.alloc(ref, packings[path][ref.name], agg)
+            merged = own_aggregation(block, ref.name)
+            new, packed[ref.name] = _Packed.alloc(ref, packings[path][ref.name], merged)
             refs.append(new)
         elif ref.source in outside:
             how = outside[ref.source]

@@ -13,7 +13,7 @@ from stripe.ir import (
     Refinement,
     Statement,
     Tags,
-    is_stored_to,
+    own_aggregation,
     retarget,
     transitive_reduction,
     uses_by_name,
@@ -64,7 +64,7 @@ def _copied(main: Block, views: Mapping[Refinement, Refinement]) -> Block:
                 after = writers[view.name] if ordered else ()
                 edit.put(_copy("unpack", view, local, statement), after=after)
     changed = edit.result()
-    aggs = {renamed[view.name]: view.agg for view in views if is_stored_to(main, view.name)}
+    aggs = {local: own_aggregation(main, name) for name, local in renamed.items()}
     refs = (replace(ref, agg=aggs.get(ref.name, ref.agg)) for ref in changed.refinements)
     changed = replace(changed, refinements=tuple(refs))
     deps = transitive_reduction([statement.deps for statement in changed.statements])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stripe.ir import (
-    Agg,
     Block,
     ConfigError,
     Location,
@@ -15,8 +14,8 @@ from stripe.ir import (
     Statement,
     Tags,
     block_at,
-    is_stored_to,
     map_views,
+    own_aggregation,
     replace_at,
     retarget,
 )
@@ -107,9 +106,13 @@ def build_statements(
     allocs: dict[NearCopy, Refinement] = {}
     for copy in planner.copies:
         far, place = block.ref(copy.buffer), copy.place
-        agg = far.agg if is_stored_to(block, far.name) else Agg.ASSIGN
         near = Refinement.alloc(
-            copy.name, far.dtype, far.sizes, agg=agg, location=place.location, tags=Tags.of("cached")
+            copy.name,
+            far.dtype,
+            far.sizes,
+            agg=own_aggregation(block, far.name),
+            location=place.location,
+            tags=Tags.of("cached"),
         )
         allocs[copy] = _addressed(near, place, planner.banks.users, planner.banks)
     statements: list[Statement] = []
