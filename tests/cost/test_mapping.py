@@ -9,9 +9,12 @@ import pytest
 
 from stripe.cost.counts.counts import count_program
 from stripe.cost.mapping import search as search_module
+from stripe.cost.mapping.dominance import undominated
 from stripe.cost.mapping.hierarchy import hierarchy_for
-from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Operand, residencies
-from stripe.cost.mapping.search import LoopMapping, search, undominated
+from stripe.cost.mapping.loop_mapping import LoopMapping
+from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Operand
+from stripe.cost.mapping.search import search
+from stripe.cost.mapping.skeletons import residencies
 from stripe.hw import load_hardware
 from stripe.hw.schema import ROLES, HardwareModel
 from stripe.ir.dtypes import I8
@@ -101,7 +104,7 @@ def mapped(nest: LoopNest, plan: LoopMapping) -> Mapped:
 def test_plans_cost_what_counting_says(nest: LoopNest, bypass: bool, keep: bool) -> None:
     machine = target(nest, bypass=bypass, keep=keep)
     hardware = load_hardware("ref16x16")
-    for plan in search(nest, [machine], plans=5).best:
+    for plan in search(nest, [machine], count=5).best:
         (counted,) = count_program(as_stripe(mapped(nest, plan)), "keep" if keep else "refetch", hardware)
         assert counted.energy_pJ is not None
         # A price may be too high where a step of several loops ends at the box where it began; never too low.
@@ -111,7 +114,7 @@ def test_plans_cost_what_counting_says(nest: LoopNest, bypass: bool, keep: bool)
 
 def test_several_plans_are_ranked_and_distinct() -> None:
     nest = matmul(16, 32, 64)
-    plans = search(nest, [target(nest)], plans=20).best
+    plans = search(nest, [target(nest)], count=20).best
     assert len(plans) == 20
     assert [p.energy_pJ for p in plans] == sorted(p.energy_pJ for p in plans)
     assert len({(str(p.skeleton), tuple(p.splits.items())) for p in plans}) == 20

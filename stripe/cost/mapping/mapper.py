@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from stripe.cost.counts.energy import operations_energy
 from stripe.cost.counts.operations import point_operations
 from stripe.cost.mapping.hierarchy import MappingRules, hierarchy_for
+from stripe.cost.mapping.loop_mapping import LoopMapping
 from stripe.cost.mapping.problem import Hierarchy, LoopNest
-from stripe.cost.mapping.search import Found, LoopMapping, search
+from stripe.cost.mapping.search import Found, search
 from stripe.cost.objective import Objective, objective_value
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
@@ -89,18 +90,18 @@ class Mapper:
         compute_pJ: float,
         rules: MappingRules = UNRESTRICTED,
         stationary: str = "",
-        plans: int = 1,
+        count: int = 1,
         step_cycles: float = 0.0,
     ) -> list[NestPlan]:
-        """The best plans for a nest, the best first. `rules` go by the names of its canonical form; `compute_pJ` and,
-        where time counts, `step_cycles` are those of one point on one unit."""
+        """The `count` best plans for a nest, the best first. `rules` go by the names of its canonical form;
+        `compute_pJ` and, where time counts, `step_cycles` are those of one point on one unit."""
         self.priced = self.mappings = 0
         held = next((n for n, operand in enumerate(nest.operands[:-1]) if operand.name == stationary), None)
-        task = _NestSearch(self, compute_pJ, rules, held, plans, step_cycles)
+        task = _NestSearch(self, compute_pJ, rules, held, count, step_cycles)
         whole = task.whole(nest)
         if self.peels:
             cut = task.cut(nest, whole[0].price if whole else float("inf"))
-            whole = sorted([*whole, *cut], key=lambda plan: plan.price)[:plans]
+            whole = sorted([*whole, *cut], key=lambda plan: plan.price)[:count]
         return whole
 
     @property
@@ -116,11 +117,11 @@ class Mapper:
         """The cycles of a point of a block on one unit. Raises ConfigError for an operation without a rate."""
         return CostModel(Machine.of(self.hardware)).point_cycles(nest, self.unit)
 
-    def find(self, nest: LoopNest, targets: list[Hierarchy], plans: int) -> Found:
+    def find(self, nest: LoopNest, hierarchies: list[Hierarchy], count: int) -> Found:
         """The search of a canonical nest."""
-        key = f"{nest} {targets} {plans}"
+        key = f"{nest} {hierarchies} {count}"
         if key not in self._found:
-            found = search(nest, targets, plans=plans, objective=self.objective, limit=self.limit)
+            found = search(nest, hierarchies, count=count, objective=self.objective, limit=self.limit)
             self._found[key] = found
             self.priced += found.priced
             self.mappings += found.total
@@ -133,7 +134,7 @@ class _NestSearch:
     compute_pJ: float
     rules: MappingRules
     stationary: int | None
-    plans: int
+    count: int
     step_cycles: float
 
     def whole(self, nest: LoopNest) -> list[NestPlan]:
@@ -141,13 +142,13 @@ class _NestSearch:
         mapper, form = self.mapper, nest.canonical
         held = form.operands[:-1] if self.stationary is None else (form.operands[self.stationary],)
         cycles = self.step_cycles if mapper.counts_time else None
-        targets = [
+        hierarchies = [
             hierarchy_for(
                 form, operand, mapper.hardware, mapper.unit, self.compute_pJ, self.rules, step_cycles=cycles
             )
             for operand in held
         ]
-        found = mapper.find(form, targets, self.plans)
+        found = mapper.find(form, hierarchies, self.count)
         return [
             MappedNest(nest, best.energy_pJ, best.cycles, found.bound, mapper.objective, best.of(nest))
             for best in found.best

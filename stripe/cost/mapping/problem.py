@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, pairwise, product
 from math import prod
 from typing import Any, TypeAlias
 
@@ -184,53 +183,3 @@ class Hierarchy:
     routes: Mapping[str, frozenset[tuple[str, str]]] = field(
         default_factory=dict[str, "frozenset[tuple[str, str]]"]
     )
-
-
-@dataclass(frozen=True)
-class Node:
-    """A level that holds an operand, and the place of the two in the target and the nest."""
-
-    level: Level
-    operand: Operand
-
-    def __str__(self) -> str:
-        return f"{self.operand.name}@{self.level.memory}"
-
-
-def residencies(nest: LoopNest, target: Hierarchy) -> Iterator[tuple[tuple[Node, ...], ...]]:
-    """For each choice of bypasses, and of memories side by side, the chain of nodes of every operand, below the
-    outermost level."""
-    for choice in product(*(list(_residencies(operand, target)) for operand in nest.operands)):
-        yield tuple(
-            tuple(Node(level, operand) for level in chain)
-            for chain, operand in zip(choice, nest.operands, strict=True)
-        )
-
-
-def _residencies(operand: Operand, target: Hierarchy) -> Iterator[tuple[Level, ...]]:
-    """The levels that hold an operand, which routes connect. One that it may not bypass is left out only where no
-    routes lead through it and the others."""
-    eligible = [level for level in target.levels[1:] if operand.name in level.operands]
-    routes = target.routes.get(operand.name)
-    needed = {level.memory for level in eligible if operand.name not in level.optional}
-    whole = {level.memory for level in eligible if operand.name in level.whole}
-    chains: dict[frozenset[str], tuple[Level, ...]] = {}
-    for size in range(len(eligible) + 1):
-        for chain in combinations(eligible, size):
-            names = [level.memory for level in chain]
-            if routes is None or routes.issuperset(pairwise([target.levels[0].memory, *names, ""])):
-                chains[frozenset(names)] = chain
-    for held, chain in chains.items():
-        if whole <= held and not any(held < other and needed & (other - held) for other in chains):
-            yield chain
-
-
-def interleavings(chains: tuple[tuple[Node, ...], ...]) -> Iterator[tuple[Node, ...]]:
-    """All orders of the nodes, outermost first, that keep the order of each chain."""
-    if not any(chains):
-        yield ()
-        return
-    for n, chain in enumerate(chains):
-        if chain:
-            for rest in interleavings((*chains[:n], chain[1:], *chains[n + 1 :])):
-                yield (chain[0], *rest)

@@ -13,37 +13,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from heapq import heappush, heapreplace
-from itertools import product
 from math import inf, nextafter, prod
 
 import numpy as np
-import numpy.typing as npt
 
-from stripe.cost.mapping.problem import (
-    Floats,
-    Hierarchy,
-    Integers,
-    LoopNest,
-    Node,
-    interleavings,
-    residencies,
-)
-from stripe.cost.mapping.splits import IndexSplit, IndexSplits, fewer
-from stripe.cost.mapping.terms import PriceTerms, Skeleton, Slide
+from stripe.cost.mapping.dominance import undominated
+from stripe.cost.mapping.loop_mapping import LoopMapping
+from stripe.cost.mapping.price import Price
+from stripe.cost.mapping.problem import Floats, Hierarchy, Integers, LoopNest
+from stripe.cost.mapping.skeletons import skeletons
+from stripe.cost.mapping.splits import IndexSplit, IndexSplits, Table, fewer
+from stripe.cost.mapping.terms import PriceTerms
 from stripe.cost.objective import Objective
-from stripe.ir.frozen import replace
 
 CHUNK = 1 << 14
 """Combinations that are priced at once: their tables stay in the cache, and products of them on one thread of BLAS."""
 BEAM = 256
 """Combinations of some groups that the first search, which is inexact, keeps for the next group."""
-SERIAL = 0.2
-"""The part of moving and computing in which they do not overlap, an estimate: in one tile nothing does, in many all.
-With this one 60 nests on six units are nearest to their simulation: the mean error is 17 %."""
-TIE = 1e-15
-"""Cycles for a pJ, where mappings take the same time."""
-BLOCK = 256
-"""Rows that are compared with as many others at once: their table of pairs stays in the cache."""
 GROUP = 1 << 12
 """Choices for the indices of one group that are searched: windows may tie any number of indices together."""
 WIDEST = 1 << 18
@@ -52,48 +38,6 @@ MOST_PRICED = 200_000_000
 """Combinations that are priced in one search, some forty seconds; the most promising skeletons come first."""
 DENSE = 4096
 """Combinations among which dominance is looked for; with more it takes longer than pricing them."""
-
-
-@dataclass(frozen=True)
-class LoopMapping:
-    """A mapping: the nodes in order, and for each index its extent inside each of them and along each axis."""
-
-    skeleton: Skeleton
-    splits: dict[str, IndexSplit]
-    energy_pJ: float
-    cycles: float = 0.0
-    """An estimate, see `SERIAL`; 0 where time does not count."""
-
-    def of(self, nest: LoopNest) -> LoopMapping:
-        """The mapping of a canonical nest, for a nest of which it is the canonical form."""
-        old = self.skeleton.nodes
-        nodes = tuple(Node(node.level, nest.operands[int(node.operand.name)]) for node in old)
-        names = list(nest.numbers)
-        slides = tuple(
-            Slide(nodes[old.index(slide.node)], names[int(slide.index)]) for slide in self.skeleton.slides
-        )
-        splits = {names[int(index)]: split for index, split in self.splits.items()}
-        ordered = {name: splits[name] for name in nest.ranges}
-        return replace(self, skeleton=Skeleton(nodes, slides), splits=ordered)
-
-    def loops(self, nest: LoopNest) -> list[list[tuple[str, int]]]:
-        """The loops in time as (index, rounds), outermost first: for each node the loops between it and the one
-        outside, then the loops inside of the last node. A loop that a window slides along is the last of its list.
-        """
-        found: list[list[tuple[str, int]]] = []
-        last = dict(nest.ranges)
-        for n, node in enumerate(self.skeleton.nodes):
-            sliding = next((slide.index for slide in self.skeleton.slides if slide.node is node), None)
-            order = sorted(nest.ranges, key=lambda name: name == sliding)
-            inside = {name: self.splits[name].within[n] for name in order}
-            found.append([(name, last[name] // inside[name]) for name in order if inside[name] < last[name]])
-            last = inside
-        found.append([
-            (name, rounds)
-            for name, extent in last.items()
-            if (rounds := extent // prod(self.splits[name].spatial)) > 1
-        ])  # fmt: skip
-        return found
 
 
 @dataclass(frozen=True)
@@ -109,7 +53,7 @@ class Found:
 
 
 class _Best:
-    """The cheapest plans so far."""
+    """The cheapest mappings so far, no more than `number`, all with prices below `ceiling`."""
 
     def __init__(self, number: int, ceiling: float = inf) -> None:
         self._number = number
@@ -119,12 +63,12 @@ class _Best:
 
     @property
     def bound(self) -> float:
-        """The price that a plan has to be below to be among the best."""
+        """The price that a mapping has to be below to be among the best."""
         return -self._heap[0][0] if len(self._heap) == self._number else self._ceiling
 
-    def add(self, price: float, plan: LoopMapping) -> None:
+    def add(self, price: float, mapping: LoopMapping) -> None:
         self._count += 1
-        entry = (-price, -self._count, plan)
+        entry = (-price, -self._count, mapping)
         if len(self._heap) < self._number:
             heappush(self._heap, entry)
         else:
@@ -136,37 +80,24 @@ class _Best:
         return -max(self._heap)[0] if self._heap else inf
 
     def entries(self) -> tuple[tuple[float, LoopMapping], ...]:
-        """The prices and plans, cheapest first."""
-        return tuple((-price, plan) for price, _, plan in sorted(self._heap, key=lambda e: (-e[0], -e[1])))
+        """The prices and mappings, cheapest first."""
+        return tuple(
+            (-price, mapping) for price, _, mapping in sorted(self._heap, key=lambda e: (-e[0], -e[1]))
+        )
 
-    def plans(self) -> tuple[LoopMapping, ...]:
-        return tuple(plan for _, plan in self.entries())
-
-
-def skeletons(nest: LoopNest, target: Hierarchy) -> Iterator[Skeleton]:
-    """All orders of the nodes for each choice of bypasses and slides."""
-    for chains in residencies(nest, target):
-        for nodes in interleavings(chains):
-            slides = [_slides(node) if node.level.keeps_halo else [None] for node in nodes]
-            for chosen in product(*slides):
-                yield Skeleton(nodes, tuple(slide for slide in chosen if slide is not None))
-
-
-def _slides(node: Node) -> list[Slide | None]:
-    """A window slides along one of its indices, over one value at least."""
-    shared = [name for form in node.operand.index if sum(map(bool, form.values())) > 1 for name in form]
-    return [Slide(node, name) for name in dict.fromkeys(shared)] or [None]
+    def mappings(self) -> tuple[LoopMapping, ...]:
+        return tuple(mapping for _, mapping in self.entries())
 
 
 def search(
     nest: LoopNest,
-    targets: Sequence[Hierarchy],
+    hierarchies: Sequence[Hierarchy],
     *,
-    plans: int = 1,
+    count: int = 1,
     objective: Objective = "energy",
     limit: int = 0,
 ) -> Found:
-    """The mappings of a nest onto any of the targets that are best by `objective`; none when no mapping fits.
+    """The `count` mappings of a nest onto any of the hierarchies that are best by `objective`; fewer when no more fit.
 
     An inexact search for good mappings of all skeletons comes first. The exact one behind it ends after `limit`
     combinations (0: `MOST_PRICED`), and `bound` tells the gap that stays.
@@ -174,22 +105,20 @@ def search(
     limit = limit or MOST_PRICED
     combined = 0
     searches = [
-        _SkeletonSearch(nest, target, skeleton, objective, shared)
-        for number, target in enumerate(targets)
-        if target not in targets[:number]
-        for shared in [_Shared(IndexSplits(nest, target))]
-        for skeleton in skeletons(nest, target)
+        each
+        for number, hierarchy in enumerate(hierarchies)
+        if hierarchy not in hierarchies[:number]
+        for each in _searches(nest, hierarchy, objective)
     ]
-    searches = [each for each in searches if each.mappings]
     searches.sort(key=lambda each: each.bound)
     total = sum(each.mappings for each in searches)
-    # A beam finds good plans; the prices that they set prune most of the exact search.
-    beam = _Best(plans)
+    # A beam finds good mappings; the prices that they set prune most of the exact search.
+    beam = _Best(count)
     for each in searches:
         if each.bound < beam.bound:
             each.search(beam, BEAM)
     # (the order in which a product of matrices is summed may change its last digits; all may cost nothing)
-    best = _Best(plans, ceiling=nextafter(beam.bound * (1 + 1e-9), inf))
+    best = _Best(count, ceiling=nextafter(beam.bound * (1 + 1e-9), inf))
     bound = inf
     for each in searches:
         if each.bound >= best.bound:
@@ -199,25 +128,70 @@ def search(
             continue
         each.left_out = inf
         combined += each.search(best, WIDEST, limit - combined)
-        bound = min(bound, each.left_out if each.is_complete else 0.0)
+        bound = min(bound, each.left_out if each.is_whole else 0.0)
     bound = inf if bound >= best.bound else bound  # the mappings left out are no better
-    if bound < inf:  # the beam may have found better plans than the part of the search that was made
-        for price, plan in beam.entries():
-            if price < best.bound and plan not in best.plans():
-                best.add(price, plan)
+    if bound < inf:  # the beam may have found better mappings than the part of the search that was made
+        for price, mapping in beam.entries():
+            if price < best.bound and mapping not in best.mappings():
+                best.add(price, mapping)
     priced = sum(each.priced for each in searches)
-    return Found(best.plans(), priced, total, min(bound, best.least), bound == inf)
+    return Found(best.mappings(), priced, total, min(bound, best.least), bound == inf)
 
 
 @dataclass
-class _Shared:
+class _Group:
+    """The choices for a group of indices that no other undercuts: one row of factors for each, and the numbers of its
+    splits in the tables of the indices. `mappings` counts all choices; not `is_whole`: some were left out."""
+
+    splits: dict[str, Table]
+    factors: Floats
+    choices: Integers
+    mappings: int
+    is_whole: bool
+
+    def split(self, choice: int) -> dict[str, IndexSplit]:
+        """The splits of the indices by one choice."""
+        found: dict[str, IndexSplit] = {}
+        for (name, (within, spatial)), way in zip(self.splits.items(), self.choices[choice], strict=True):
+            found[name] = IndexSplit(tuple(within[way].tolist()), tuple(spatial[way].tolist()))
+        return found
+
+
+def _searches(nest: LoopNest, hierarchy: Hierarchy, objective: Objective) -> Iterator[_SkeletonSearch]:
+    """A search for each skeleton that has mappings."""
+    tables = _Tables(IndexSplits(nest, hierarchy))
+    for skeleton in skeletons(nest, hierarchy):
+        terms = PriceTerms(nest, hierarchy, skeleton)
+        groups: list[_Group] = []
+        for names in nest.groups:
+            if (group := tables.group(names, terms)) is None:
+                break
+            groups.append(group)
+        else:
+            yield _SkeletonSearch(terms, groups, objective)
+
+
+@dataclass
+class _Tables:
     """Tables that skeletons share: where their orders and slides differ, most groups of indices do not see it."""
 
-    splits: IndexSplits
+    _splits: IndexSplits
     _kept: dict[bytes, Integers] = field(default_factory=dict[bytes, Integers])
 
-    def kept(self, factors: Floats) -> Integers:
-        """The rows of a table that are not dominated."""
+    def group(self, names: Sequence[str], terms: PriceTerms) -> _Group | None:
+        """The choices for a group of indices; None where there is none: an index has no split, or the unit runs none of
+        the combinations of a window in space."""
+        splits = {name: self._splits.of(terms.skeleton.nodes, name) for name in names}
+        mappings = prod(len(within) for within, _ in splits.values())
+        if mappings > GROUP:
+            splits = fewer(splits, GROUP)
+        factors, choices = terms.factors(splits)
+        if not len(factors):
+            return None
+        kept = self._undominated(factors)
+        return _Group(splits, factors[kept], choices[kept], mappings, mappings <= GROUP)
+
+    def _undominated(self, factors: Floats) -> Integers:
         key = blake2b(factors.tobytes()).digest()
         if key not in self._kept:
             self._kept[key] = undominated(factors)
@@ -225,106 +199,49 @@ class _Shared:
 
 
 class _SkeletonSearch:
-    """The search of one skeleton."""
+    """The search of one skeleton. No mapping of it has a price below `bound`; `priced` of its `mappings` were priced.
+    Not `is_whole`: some choices are left out."""
 
-    def __init__(
-        self,
-        nest: LoopNest,
-        target: Hierarchy,
-        skeleton: Skeleton,
-        objective: Objective,
-        shared: _Shared,
-    ) -> None:
-        self.terms = PriceTerms(nest, target, skeleton)
-        self.skeleton = skeleton
-        self.objective: Objective = objective
-        self.pJ = np.array([term.pJ for term in self.terms.terms])
-        self.leakage_pJ = target.leakage_pJ
-        self.paid = np.flatnonzero(self.pJ)
-        self.needed = [
-            (np.array(list(terms)), np.array(list(terms.values()))) for terms in self.terms.busiest
-        ]
-        self.serial = np.zeros(len(self.pJ))
-        for term, cycles in self.terms.serial.items():
-            self.serial[term] = SERIAL * cycles
-        self.counted = np.flatnonzero(self.serial)
-        self.mappings = 1
+    def __init__(self, terms: PriceTerms, groups: Sequence[_Group], objective: Objective) -> None:
         self.priced = 0
-        self.is_complete = True
         self.left_out = inf
-        self.tables: list[tuple[tuple[str, ...], Floats, Integers]] = []
-        self.splits = {name: shared.splits.of(skeleton.nodes, name) for name in nest.ranges}
-        for group in nest.groups:
-            tables = {name: self.splits[name] for name in group}
-            self.mappings *= prod(len(within) for within, _ in tables.values())
-            if not self.mappings:
-                return
-            if prod(len(within) for within, _ in tables.values()) > GROUP:
-                tables = fewer(tables, GROUP)
-                self.splits.update(tables)
-                self.is_complete = False
-            factors, choices = self.terms.factors(
-                group,
-                {name: within for name, (within, _) in tables.items()},
-                {name: spatial for name, (_, spatial) in tables.items()},
-            )
-            if not len(factors):  # the unit runs none of the combinations of a window in space
-                self.mappings = 0
-                return
-            kept = shared.kept(factors)
-            self.tables.append((group, factors[kept], choices[kept]))
-        self.tables.sort(key=lambda table: len(table[2]))
-        lows = [table[1].min(axis=0) for table in self.tables]
-        self.rests = [np.prod([np.ones(len(self.pJ)), *lows[n + 1 :]], axis=0) for n in range(len(lows))]
-        least = np.prod(lows, axis=0)[None, :]
-        self.bound = float(self._price(np.ones((1, len(self.pJ))), least)[0, 0])
-
-    def _price(self, rows: Floats, factors: Floats) -> Floats:
-        """The price of each row with each choice. Of mappings that are as fast the one of less energy is better, by a
-        term too small to outweigh a cycle."""
-        energy = (rows[:, self.paid] * self.pJ[self.paid]) @ factors[:, self.paid].T + self.terms.constant_pJ
-        if not self.needed:
-            return energy
-        cycles = self._cycles(rows, factors)
-        energy = energy + cycles * self.leakage_pJ
-        if self.objective == "energy":
-            return energy
-        return cycles * energy if self.objective == "edp" else cycles + energy * TIE
-
-    def _cycles(self, rows: Floats, factors: Floats) -> Floats:
-        """The busiest resource, and a part of all work one after the other: it overlaps but for the first and last
-        tiles."""
-        busiest = np.zeros((len(rows), len(factors)))
-        for terms, each in self.needed:
-            np.maximum(busiest, (rows[:, terms] * each) @ factors[:, terms].T, out=busiest)
-        busiest *= 1 - SERIAL
-        busiest += (rows[:, self.counted] * self.serial[self.counted]) @ factors[:, self.counted].T
-        return busiest
+        """The least price that mappings may have which the latest search has not seen."""
+        self.mappings = prod(group.mappings for group in groups)
+        self.is_whole = all(group.is_whole for group in groups)
+        self._skeleton = terms.skeleton
+        self._limits = terms.limits
+        self._groups = sorted(groups, key=lambda group: len(group.choices))
+        self._price = Price(terms, objective)
+        self._one = np.ones((1, len(terms.terms)))
+        lows = [group.factors.min(axis=0) for group in self._groups]
+        self._rests = [np.prod([self._one[0], *lows[n + 1 :]], axis=0) for n in range(len(lows))]
+        self.bound = float(self._price.of(self._one, np.prod(lows, axis=0)[None, :])[0, 0])
 
     def search(self, best: _Best, width: int, limit: float = inf) -> int:
-        """Adds the plans of this skeleton that are among the best; the number of combinations that were priced.
+        """Adds the mappings of this skeleton that are among the best; the number of combinations that were priced.
         `priced` counts the whole mappings among them, which combine all groups.
 
         No more than `width` combinations of the first groups are kept, the most promising ones, and after `limit` no
         more are priced; `left_out` is the least price that these may have.
         """
         priced = 0
-        rows = np.ones((1, len(self.pJ)))
+        rows = self._one
         picks = np.zeros((1, 0), np.int64)
-        for number, (_, factors, _) in enumerate(self.tables):
-            is_last = number == len(self.tables) - 1
+        for number, group in enumerate(self._groups):
+            factors = group.factors
+            is_last = number == len(self._groups) - 1
             found: list[tuple[Floats, Integers, Integers]] = []
             size = max(1, CHUNK // len(factors))
             for start in range(0, len(rows), size):
                 if priced > limit:
                     self.left_out = self.bound
                     break
-                block = rows[start : start + size] * self.rests[number]
-                price = self._price(block, factors)
+                block = rows[start : start + size] * self._rests[number]
+                price = self._price.of(block, factors)
                 priced += price.size
                 self.priced += price.size if is_last else 0
                 left, right = np.nonzero(price < best.bound)
-                for capacity in self.terms.limits:
+                for capacity in self._limits:
                     kept = capacity.holds(block[left], factors[right])
                     left, right = left[kept], right[kept]
                 found.append((price[left, right], left + start, right))
@@ -336,19 +253,8 @@ class _SkeletonSearch:
                 for n in order:
                     if prices[n] >= best.bound:
                         break
-                    chosen: dict[str, IndexSplit] = {}
-                    pick = [*picks[left[n]].tolist(), int(right[n])]
-                    for (group, _, choices), at in zip(self.tables, pick, strict=True):
-                        for name, way in zip(group, choices[at], strict=True):
-                            inside, places = self.splits[name]
-                            chosen[name] = IndexSplit(
-                                tuple(inside[way].tolist()), tuple(places[way].tolist())
-                            )
                     row = (rows[left[n]] * factors[right[n]])[None, :]
-                    ones = np.ones((1, len(self.pJ)))
-                    cycles = float(self._cycles(row, ones)[0, 0]) if self.needed else 0.0
-                    energy = float((row @ self.pJ)[0]) + self.terms.constant_pJ + cycles * self.leakage_pJ
-                    best.add(float(prices[n]), LoopMapping(self.skeleton, chosen, energy, cycles))
+                    best.add(float(prices[n]), self._mapping([*picks[left[n]], right[n]], row))
                 break
             if len(order) > width:
                 self.left_out = min(self.left_out, float(prices[order[width]]))
@@ -362,33 +268,10 @@ class _SkeletonSearch:
                 rows, picks = rows[kept], picks[kept]
         return priced
 
-
-def undominated(rows: Floats) -> Integers:
-    """The numbers of the rows that no other row undercuts or equals in every column; of equal rows one."""
-    varied = rows[:, np.any(rows != rows[0], axis=0)]
-    order = np.argsort(varied.sum(axis=1), kind="stable")  # a dominating row comes before
-    columns = np.ascontiguousarray(varied[order].T)
-    kept = columns[:, :0]
-    numbers: list[Integers] = []
-    for start in range(0, len(order), BLOCK):
-        block, places = columns[:, start : start + BLOCK], order[start : start + BLOCK]
-        for known in (kept[:, n : n + BLOCK] for n in range(0, kept.shape[1], BLOCK)):
-            alive = ~np.any(_undercut(block, known), axis=1)
-            block, places = block[:, alive], places[alive]
-        undercut = _undercut(block, block)
-        earlier = np.tri(len(places), k=-1, dtype=np.bool_)
-        alive = ~np.any(undercut & (~undercut.T | earlier), axis=1)
-        kept = np.concatenate([kept, block[:, alive]], axis=1)
-        numbers.append(places[alive])
-    return np.sort(np.concatenate(numbers))
-
-
-def _undercut(rows: Floats, others: Floats) -> npt.NDArray[np.bool_]:
-    """For each of the `rows` and each of the `others`, both given by columns, whether the latter is nowhere larger.
-
-    Column by column: tables of three dimensions take several times as long.
-    """
-    found = np.ones((rows.shape[1], others.shape[1]), np.bool_)
-    for own, other in zip(rows, others, strict=True):
-        found &= other <= own[:, None]
-    return found
+    def _mapping(self, picks: Sequence[int], row: Floats) -> LoopMapping:
+        """The mapping that picks a choice for each group; `row` has the factors of its terms."""
+        splits: dict[str, IndexSplit] = {}
+        for group, choice in zip(self._groups, picks, strict=True):
+            splits |= group.split(choice)
+        energy, cycles = self._price.energy_and_cycles(row, self._one)
+        return LoopMapping(self._skeleton, splits, energy.item(), cycles.item())

@@ -9,8 +9,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from stripe.cost.mapping.problem import Hierarchy, Integers, LoopNest, Node
+from stripe.cost.mapping.problem import Hierarchy, Integers, LoopNest
+from stripe.cost.mapping.skeletons import Node
 from stripe.ir.factors import divisors
+
+Table: TypeAlias = tuple[Integers, Integers]
+"""For each split of an index its extents inside the nodes, and its positions along the axes."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +31,13 @@ class IndexSplits:
     Only nodes whose operand depends on an index split it, so orders of the nodes that agree on these share a table.
     """
 
-    def __init__(self, nest: LoopNest, target: Hierarchy) -> None:
+    def __init__(self, nest: LoopNest, hierarchy: Hierarchy) -> None:
         self._nest = nest
-        self._target = target
-        self._tables: dict[tuple[str, ...], tuple[Integers, Integers]] = {}
+        self._hierarchy = hierarchy
+        self._tables: dict[tuple[str, ...], Table] = {}
 
-    def of(self, nodes: Sequence[Node], index: str) -> tuple[Integers, Integers]:
-        """For each split the extents inside the nodes, and the positions along the axes."""
+    def of(self, nodes: Sequence[Node], index: str) -> Table:
+        """The splits of an index over the nodes and axes."""
         dependent = [n for n, node in enumerate(nodes) if index in node.operand.indices]
         key = (index, *(str(nodes[n]) for n in dependent))
         if key not in self._tables:
@@ -43,7 +47,7 @@ class IndexSplits:
         last = [sum(other <= n for other in dependent) for n in range(len(nodes))]
         return chains[:, last], spatial
 
-    def _table(self, nodes: Sequence[Node], index: str) -> tuple[Integers, Integers]:
+    def _table(self, nodes: Sequence[Node], index: str) -> Table:
         """The whole range and the extents inside `nodes`, and the positions along the axes."""
         size = self._nest.ranges[index]
         extents = divisors(size)
@@ -61,7 +65,7 @@ class IndexSplits:
                 below = [(*chain, part) for chain in below for part in parts if chain[-1] % part == 0]
             chains += below
             places += [spatial] * len(below)
-        positions = np.array(places, np.int64).reshape(len(places), len(self._target.axes))
+        positions = np.array(places, np.int64).reshape(len(places), len(self._hierarchy.axes))
         return np.array(chains, np.int64).reshape(-1, len(nodes) + 1), positions
 
     def _limit(self, node: Node, index: str, spatial: Sequence[int]) -> float:
@@ -69,22 +73,19 @@ class IndexSplits:
         if node.level.capacity is None:
             return float("inf")
         step = max(abs(form.get(index, 0)) for form in node.operand.index)
-        axes = zip(spatial, self._target.axes, strict=True)
+        axes = zip(spatial, self._hierarchy.axes, strict=True)
         held = prod(size for size, axis in axes if axis.name not in node.level.along)
         return ((node.level.capacity // node.operand.element_bytes - 1) / step + 1) / held
 
     def _spatial(self, index: str, size: int, axis: int) -> Iterator[tuple[int, ...]]:
-        if axis == len(self._target.axes):
+        if axis == len(self._hierarchy.axes):
             yield ()
             return
-        one = self._target.axes[axis]
+        one = self._hierarchy.axes[axis]
         for part in range(1, min(size, one.size) + 1 if index in one.indices else 2):
             if size % part == 0:
                 for rest in self._spatial(index, size // part, axis + 1):
                     yield (part, *rest)
-
-
-Table: TypeAlias = "tuple[Integers, Integers]"
 
 
 def fewer(tables: dict[str, Table], most: int) -> dict[str, Table]:

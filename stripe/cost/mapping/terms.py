@@ -30,39 +30,17 @@ from stripe.cost.mapping.problem import (
     Level,
     Link,
     LoopNest,
-    Node,
     Numbers,
     Operand,
     touched,
 )
+from stripe.cost.mapping.skeletons import Node, Skeleton, Slide
+from stripe.cost.mapping.splits import Table
 
 Cycles: TypeAlias = defaultdict[int, float]
 """By term, the cycles for which each of its elements needs something."""
 Extents: TypeAlias = dict[str, Integers]
 """For each index of a group its extent (how many values it takes inside of a node), one row a choice."""
-
-
-@dataclass(frozen=True)
-class Slide:
-    """A window of a level that keeps halos: the loop right above `node` is over `index` and moves it."""
-
-    node: Node
-    index: str
-
-
-@dataclass(frozen=True)
-class Skeleton:
-    """The decisions before the sizes: the nodes in order, outermost first, and the slides."""
-
-    nodes: tuple[Node, ...]
-    slides: tuple[Slide, ...] = ()
-
-    def chain(self, operand: Operand) -> tuple[Node, ...]:
-        return tuple(node for node in self.nodes if node.operand is operand)
-
-    def __str__(self) -> str:
-        text = " > ".join(map(str, self.nodes))
-        return text + "".join(f", {slide.node} slides along {slide.index}" for slide in self.slides)
 
 
 @dataclass(frozen=True)
@@ -96,22 +74,22 @@ class Term:
 class PriceTerms:
     """The terms of a skeleton, and their factors for the choices of a group."""
 
-    def __init__(self, nest: LoopNest, target: Hierarchy, skeleton: Skeleton) -> None:
+    def __init__(self, nest: LoopNest, hierarchy: Hierarchy, skeleton: Skeleton) -> None:
         self.nest = nest
-        self.target = target
+        self.hierarchy = hierarchy
         self.skeleton = skeleton
         self.terms: list[Term] = []
-        self.constant_pJ = nest.points * target.compute_pJ
+        self.constant_pJ = nest.points * hierarchy.compute_pJ
         self.cycles: defaultdict[str, Cycles] = defaultdict(lambda: defaultdict(float))
         """By resource, the cycles for which each of some terms needs it."""
         self.serial: Cycles = defaultdict(float)
         """The cycles of some terms where nothing overlaps: on the slowest link of each way, and on the array."""
         self.limits: list[Limit] = []
-        self._timed = bool(target.links)
+        self._timed = bool(hierarchy.links)
         fills: dict[str, int] = {}
         for operand in nest.operands:
             self._add_operand(operand, fills)
-        for level in target.levels[1:]:
+        for level in hierarchy.levels[1:]:
             held = [node for node in skeleton.nodes if node.level is level]
             if level.capacity is not None and held:
                 numbers = [
@@ -119,12 +97,12 @@ class PriceTerms:
                 ]
                 again = [fills[str(node)] for node in held] if level.copies > 1 else []
                 self.limits.append(Limit(numbers, float(level.capacity), again, level.copies))
-        for number, axis in enumerate(target.axes):
+        for number, axis in enumerate(hierarchy.axes):
             places = self._add(f"positions along {axis.name}", 0.0, partial(Boxes.places, axis=number))
             self.limits.append(Limit([places], float(axis.size)))
         if self._timed:
             steps = self._add("steps", 0.0, Boxes.steps)
-            self.cycles["array"][steps] = self.serial[steps] = target.step_cycles
+            self.cycles["array"][steps] = self.serial[steps] = hierarchy.step_cycles
 
     @property
     def busiest(self) -> list[Cycles]:
@@ -135,23 +113,23 @@ class PriceTerms:
                 found.append(mine)
         return found
 
-    def factors(
-        self, group: Sequence[str], within: Mapping[str, Integers], spatial: Mapping[str, Integers]
-    ) -> tuple[Floats, Integers]:
+    def factors(self, splits: Mapping[str, Table]) -> tuple[Floats, Integers]:
         """The factor of each term for each combination of splits of the indices of a group, one row a choice, and the
-        numbers of these splits. Splits have a row in `within` and `spatial`: the extent inside each node, and the
-        positions along each axis."""
-        picks = np.indices([len(within[name]) for name in group]).reshape(len(group), -1)
-        if not self.target.shares_diagonals:
-            across = [spatial[name].prod(axis=1)[picks[n]] > 1 for n, name in enumerate(group)]
+        numbers of these splits. No combinations where the array runs none of a window in space."""
+        picks = np.indices([len(within) for within, _ in splits.values()]).reshape(len(splits), -1)
+        if not self.hierarchy.shares_diagonals:
+            across = [
+                spatial.prod(axis=1)[pick] > 1
+                for (_, spatial), pick in zip(splits.values(), picks, strict=True)
+            ]
             picks = picks[:, np.sum(across, axis=0) <= 1]
-        inside = {name: within[name][picks[n]] for n, name in enumerate(group)}
-        parts = {name: spatial[name][picks[n]] for n, name in enumerate(group)}
-        boxes = Boxes(self.nest, self.target, self.skeleton, group, inside, parts)
+        within = {name: table[pick] for (name, (table, _)), pick in zip(splits.items(), picks, strict=True)}
+        spatial = {name: table[pick] for (name, (_, table)), pick in zip(splits.items(), picks, strict=True)}
+        boxes = Boxes(self.nest, self.hierarchy, self.skeleton, within, spatial)
         return np.stack([term.factor(boxes) for term in self.terms], axis=1), picks.T
 
     def _add_operand(self, operand: Operand, fills: dict[str, int]) -> None:
-        parent = self.target.levels[0]
+        parent = self.hierarchy.levels[0]
         size = operand.element_bytes
         total = operand.elements(self.nest.ranges) * size
         for node in self.skeleton.chain(operand):
@@ -205,7 +183,7 @@ class PriceTerms:
         """The links of ways, with the cycles to which they add: of their resource, and the slowest of a way of work one
         after the other."""
         for way in ways:
-            links = self.target.links.get(way, ())
+            links = self.hierarchy.links.get(way, ())
             slowest = max(links, key=lambda link: link.cycles, default=None)
             for link in links:
                 yield link, [self.cycles[link.resource], *([self.serial] if link is slowest else [])]
@@ -250,19 +228,18 @@ class Boxes:
     def __init__(
         self,
         nest: LoopNest,
-        target: Hierarchy,
+        hierarchy: Hierarchy,
         skeleton: Skeleton,
-        group: Sequence[str],
         within: Extents,
         spatial: Extents,
     ) -> None:
         self._nest = nest
-        self._target = target
+        self._hierarchy = hierarchy
         self._skeleton = skeleton
-        self._group = group
+        self._group = tuple(within)
         self._within = within
         self._spatial = spatial
-        self._positions = {name: spatial[name].prod(axis=1) for name in group}
+        self._positions = {name: places.prod(axis=1) for name, places in spatial.items()}
         self._along: dict[tuple[int, ...], Extents] = {}
         self._instances: dict[tuple[int, ...], Floats] = {}
         self._fills: dict[int, Floats] = {}
@@ -314,7 +291,7 @@ class Boxes:
     def used(self, operand: Operand, level: Level) -> Floats:
         """Elements of an operand that the array reads from one instance of a level, or that one unit reads, which holds
         operands."""
-        if self._target.hold_operands:
+        if self._hierarchy.hold_operands:
             # the extents inside the last memory that holds an operand: all, where none does
             nodes = self._skeleton.nodes
             inner = self._inside(nodes[-1]) if nodes else self._whole()
@@ -329,7 +306,7 @@ class Boxes:
 
     def readers(self, level: Level) -> Floats:
         """The instances of a level that the array reads, or the units that read for themselves."""
-        return _product(self._positions.values()) if self._target.hold_operands else self.instances(level)
+        return _product(self._positions.values()) if self._hierarchy.hold_operands else self.instances(level)
 
     def _slid(self, slide: Slide, axes: tuple[int, ...]) -> Floats:
         node = slide.node
@@ -362,7 +339,7 @@ class Boxes:
 
     def _axes(self, level: Level) -> tuple[int, ...]:
         """The axes along which the level has an instance at each position."""
-        return tuple([n for n, axis in enumerate(self._target.axes) if axis.name in level.along])
+        return tuple([n for n, axis in enumerate(self._hierarchy.axes) if axis.name in level.along])
 
     def _apart(self, axes: tuple[int, ...]) -> Extents:
         """For each index the positions along some axes."""

@@ -12,10 +12,11 @@ from stripe.emit.c.function import THREADS, CFunction, FunctionText, normal_form
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.names import sanitize_comment
 from stripe.emit.c.options import COptions
+from stripe.emit.c.registers import declare_registers
 from stripe.emit.c.specials import emit_special
 from stripe.emit.c.statements import emit_statement, live_statements
 from stripe.emit.c.storage import Storage
-from stripe.emit.c.tiles import TileWriter, declare_registers
+from stripe.emit.c.tiles import TileWriter
 from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator

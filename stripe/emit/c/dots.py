@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from stripe.emit.c.tiles import TileWriter
+from stripe.emit.loops.products import dot_factors
 from stripe.emit.loops.scope import Area
-from stripe.emit.loops.tiles import TilePoint, dot_factors, interval
+from stripe.emit.loops.tiles import TilePoint, interval
 from stripe.ir import DTYPES, Affine, Store
 
 _STEP = 64

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from stripe.emit.c.intrinsics import c_form, intrinsic, is_operator, merge
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
-from stripe.emit.loops.tiles import products
+from stripe.emit.loops.products import products
 from stripe.ir import (
     DTYPES,
     Agg,

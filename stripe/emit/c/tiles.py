@@ -8,30 +8,24 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from stripe.emit.c.intrinsics import intrinsic
-from stripe.emit.c.options import COptions
 from stripe.emit.c.statements import live_statements
 from stripe.emit.c.vectors import applied, loaded, multiply_add, splat, stored, vector_type
 from stripe.emit.c.writer import Writer
-from stripe.emit.loops.plan import BlockPlan, is_short, plan_block
-from stripe.emit.loops.scope import Area, CodeScope, Pointer
-from stripe.emit.loops.tiles import TilePoint, VectorTile, lanes_of, partition, products, vectors_of
+from stripe.emit.loops.plan import BlockPlan, is_short
+from stripe.emit.loops.products import products
+from stripe.emit.loops.scope import Area
+from stripe.emit.loops.tiles import TilePoint, VectorTile
 from stripe.ir import (
     DTYPES,
     Affine,
     Agg,
-    Block,
     Constant,
     DType,
     Intrinsic,
     Load,
     LoadIndex,
-    Refinement,
     Store,
-    beginnings,
-    loaded_refs,
-    reads_of,
     result_dtype,
-    writes_of,
 )
 
 
@@ -214,62 +208,3 @@ class TileWriter:
 
     def _element(self, area: Area, place: Affine, *, write: bool = False) -> str:
         return f"{self.writer.function.use(area.pointer, write=write)}[{self.writer.affine(place)}]"
-
-
-def declare_registers(block: Block, writer: Writer, options: COptions) -> set[str]:
-    """Declares the allocations of `block` that registers hold, and enters them into the areas of the scope. Gives their
-    names: those that only tiles of vectors touch, at constant places.
-    """
-    users: dict[str, list[Block] | None] = {}
-    for statement in block.statements:
-        tiled = isinstance(statement, Block) and lanes_of(statement.tags.get("vector")) > 0
-        for name in (*reads_of(statement), *writes_of(statement)):
-            seen = users.setdefault(name, [])
-            users[name] = (
-                [*seen, statement] if tiled and isinstance(statement, Block) and seen is not None else None
-            )
-    candidates = [ref for ref in block.allocs if users.get(ref.name)]
-    if not candidates:
-        return set()
-    others = {ref.name: Pointer.of(ref.name, ref).whole() for ref in block.allocs}
-    loaded_inside, begins = loaded_refs(block), beginnings(block)
-    held: set[str] = set()
-    for ref in candidates:
-        areas = {**others, **writer.scope.areas}
-        vectors = _register_vectors(ref, users[ref.name] or [], replace(writer.scope, areas=areas), options)
-        if not vectors:
-            continue
-        names = {vector: writer.scope.names.take(ref.name) for vector in vectors}
-        area = replace(Pointer.of(ref.name, ref), registers=names).whole()
-        writer.scope.areas[ref.name] = area
-        held.add(ref.name)
-        dtype, agg = ref.dtype, begins[ref.name]
-        writer.scope.fresh.update(names.values())
-        for (_, lanes), variable in names.items():
-            start = ""
-            if agg is not Agg.ASSIGN:
-                start = f" = {splat(writer.memory_literal(agg.identity(dtype), dtype), dtype, lanes, writer)}"
-            writer.line(f"{vector_type(dtype, lanes, writer)} {variable}{start};")
-            if ref.name not in loaded_inside:
-                writer.line(f"(void){variable};")
-    return held
-
-
-def _register_vectors(
-    ref: Refinement, users: Sequence[Block], scope: CodeScope, options: COptions
-) -> list[tuple[int, int]] | None:
-    """The vectors, by first element and lanes, in which tiles touch an allocation; None where one cannot."""
-    scope.areas[ref.name] = replace(Pointer.of(ref.name, ref), registers={}).whole()
-    vectors: list[tuple[int, int]] = []
-    for user in users:
-        plan = plan_block(user, scope, threads=options.openmp, reorder=options.reorder)
-        if plan.empty:
-            continue
-        if plan.tile is None or plan.parallel:
-            return None
-        for view in user.refinements:
-            found = vectors_of(plan.tile, plan.scope.areas[view.name]) if view.source == ref.name else []
-            if found is None:
-                return None
-            vectors += found
-    return partition(vectors)

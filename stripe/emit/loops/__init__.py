@@ -2,5 +2,5 @@
 
 `plan` (the plan of a block) from `scope` (names, indices and buffers around), `order` (of the loops, and which run in
 parallel), `bounds`, `tiles` and `transposes` (loops that become straight code), `accumulators`, `hints`; `memory` (of
-allocations), `gcc_hazards` (what gcc rounds otherwise).
+allocations), `products` (those that sums take), `gcc_hazards` (what gcc rounds otherwise).
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.emit.loops.plan import BlockPlan
-from stripe.emit.loops.tiles import products
+from stripe.emit.loops.products import products
 from stripe.ir import (
     INTRINSICS,
     Agg,

@@ -12,6 +12,7 @@ from itertools import pairwise, product
 from math import prod
 
 from stripe.emit.loops.bounds import ForLoop, Loops
+from stripe.emit.loops.products import dot_factors
 from stripe.emit.loops.scope import Area, CodeScope
 from stripe.ir import (
     DTYPES,
@@ -26,7 +27,6 @@ from stripe.ir import (
     LoadIndex,
     Store,
     result_dtype,
-    scalars_used,
     step,
 )
 from stripe.ir.tags import DOT_TILE
@@ -92,51 +92,6 @@ class VectorTile:
 @dataclass(frozen=True, slots=True)
 class DotTile(VectorTile):
     """A tile of sums of products of bytes: each point is one element, along whose sum the vectors run."""
-
-
-def products(block: Block) -> dict[str, tuple[str, str]]:
-    """The products that a sum by aggregation alone uses, with their factors: each may be rounded together with it."""
-    uses = [name for statement in block.statements for name in scalars_used(statement)]
-    summed = {
-        statement.value
-        for statement in block.statements
-        if isinstance(statement, Store)
-        and (ref := block.ref(statement.ref)).agg is Agg.ADD
-        and ref.dtype.is_float
-        and not ref.dtype.is_narrow
-    }
-    return {
-        statement.into: (statement.inputs[0], statement.inputs[1])
-        for statement in block.statements
-        if isinstance(statement, Intrinsic)
-        and statement.op == "mul"
-        and statement.into in summed
-        and uses.count(statement.into) == 1
-    }
-
-
-def dot_factors(block: Block) -> tuple[str, str] | None:
-    """The refinements of the factors, where a block does nothing but load two integers of 8 bits, widen them to the 32
-    bits of a sum, and add their product to it."""
-    loads: dict[str, str] = {}
-    casts: dict[str, str] = {}
-    products: dict[str, tuple[str, str]] = {}
-    sums = 0
-    for statement in block.statements:
-        match statement:
-            case Load(into, ref) if block.ref(ref).dtype == DTYPES["i8"]:
-                loads[into] = ref
-            case Intrinsic(into, "cast", (value,), dtype) if dtype == DTYPES["i32"] and value in loads:
-                casts[into] = value
-            case Intrinsic(into, "mul", (first, second)) if {first, second} == casts.keys():
-                products[into] = loads[casts[first]], loads[casts[second]]
-            case Store(ref, value) if value in products:
-                view = block.ref(ref)
-                sums += view.agg is Agg.ADD and view.dtype == DTYPES["i32"]
-            case _:
-                return None
-    whole = (len(loads), len(casts), len(products), sums, len(block.statements)) == (2, 2, 1, 1, 6)
-    return next(iter(products.values())) if whole and len(set(casts.values())) == 2 else None
 
 
 def lanes_of(lanes: object) -> int:

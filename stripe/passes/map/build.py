@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from stripe.cost.counts.operations import widenings
+from stripe.cost.mapping.loop_mapping import LoopMapping
 from stripe.cost.mapping.mapper import CutNest, MappedNest, NestPlan
-from stripe.cost.mapping.problem import LoopNest, Node, Operand
-from stripe.cost.mapping.search import LoopMapping
+from stripe.cost.mapping.problem import LoopNest, Operand
+from stripe.cost.mapping.skeletons import Node
 from stripe.hw.schema import ExecUnit, HardwareModel
 from stripe.ir import (
     Affine,
