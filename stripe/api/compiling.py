@@ -24,7 +24,7 @@ from stripe.pipeline.checks.claims import require_claims
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.hardware import find_hardware
 from stripe.pipeline.instrument import Instrument
-from stripe.verify.policy import Policy
+from stripe.verify.policy import Policy, Unproved, Verify, VerifyCode
 
 if TYPE_CHECKING:
     from stripe.verify.proof.judge import Judgement
@@ -34,11 +34,6 @@ PassLike: TypeAlias = "str | os.PathLike[str] | Pass | PassEntry"
 _PASSES = "a pass list by name or path, spelled passes, a Pass, or several of them"
 _PASSES_HINT = "as in 'dsp_conv', 'fusion{a_reqs=[conv]},dce' or stripe.find_pass('dce')()"
 Machine: TypeAlias = "str | os.PathLike[str] | HardwareModel"
-Verify: TypeAlias = Literal["none", "structural", "exact"]
-Unproved: TypeAlias = Literal["run", "fail"]
-"""Without a proof: both programs run and are compared, or the answer is a failure."""
-VerifyCode: TypeAlias = Literal["none", "structural"]
-"""Checks of a program that becomes code."""
 
 
 def hardware(model: str | os.PathLike[str], **parameters: Scalar) -> HardwareModel:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from stripe.api.arguments import require
-from stripe.api.compiling import Machine, VerifyCode, machine_of, sound_for
+from stripe.api.compiling import Machine, machine_of, sound_for
 from stripe.api.reading import require_structure
 from stripe.config.model import Scalar
 from stripe.cost.report.schema import SimulationJson
 from stripe.garbage import collected_seldom
 from stripe.ir import Program
+from stripe.verify.policy import VerifyCode
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -84,6 +84,7 @@ def run_passes(
     watched = spec.dump_dir or spec.verify_roundtrip or spec.timing or spec.verify == "exact"
     if not (job.entries or watched):
         return program
+    from stripe.pipeline.checks.levels import checks_of
     from stripe.pipeline.fault import InternalFault
     from stripe.pipeline.manager import PassManager
     from stripe.pipeline.timing import Timing
@@ -99,10 +100,9 @@ def run_passes(
     instruments: list[Instrument] = [timing] if timing else []
     instruments += _watchers(job, spec)
     instruments += [listener] if listener is not None else []
-    if unchecked and spec.verify != "none":
-        from stripe.pipeline.checks.bounds import BoundsCheck
-
-        instruments.append(BoundsCheck(job.entries, job.hardware, to_stderr, policy(spec)))
+    name = job.source.name if job.source is not None else "the input"
+    code_of = job.entries if unchecked else None
+    instruments += checks_of(spec.verify, job.hardware, policy(spec), to_stderr, name, code_of)
     try:
         machine = job.hardware if job.parameters is None else job.parameters.traced()
         return PassManager(job.entries, machine, tuple(instruments)).run(program)
@@ -124,9 +124,8 @@ def warn_of_idle_parameters(job: Job, result: Callable[[HardwareModel], object] 
 
 
 def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
-    """The clients in the order in which they see a result: shown before checked, so that a bad one shows."""
+    """The clients that see a result before it is checked, so that a bad one shows."""
     from stripe.pipeline import printing
-    from stripe.pipeline.checks.levels import checks_of
     from stripe.pipeline.checks.structure import RoundTripCheck
 
     found: list[Instrument] = []
@@ -150,8 +149,7 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
         found.append(printing.Progress(to_stderr, len(job.entries)))
     if spec.verify_roundtrip:
         found.append(RoundTripCheck())
-    name = job.source.name if job.source is not None else "the input"
-    return [*found, *checks_of(spec.verify, job.hardware, policy(spec), to_stderr, name)]
+    return found
 
 
 def policy(spec: CompileSpec) -> Policy:

@@ -76,14 +76,14 @@ class Vectorize(NestPass):
         if lanes < 2:
             return Refusal(f"{width} bytes hold {lanes} elements")
         against = {index.name: _unfit(block, index) for index in block.iterated}
-        usable = [index for index in block.iterated if not against[index.name]]
+        usable = [index for index in block.iterated if against[index.name] is None]
         if not usable and self.only_tag and _transposes(block):
             # the rows of a square of vectors, a power of two; larger ones leave no registers
             lanes = 1 << (min(lanes, 16).bit_length() - 1)
             context.applied(block, f"copied in squares of {lanes} by {lanes}")
             return replace(block, tags=block.tags.set("transpose", lanes))
         if not usable:
-            return Refusal("; ".join(filter(None, against.values())))
+            return Refusal("; ".join(refusal.reason for refusal in against.values() if refusal))
         # The fewest vectors for each element.
         return self._apply(nest, min(usable, key=lambda i: -(-i.range // lanes) / i.range), lanes, context)
 
@@ -126,16 +126,16 @@ def _vector_bytes(context: PassContext, location: Location = Location()) -> int:
     return hardware.exec_unit_with("vectors", location).vector_bytes or 0
 
 
-def _unfit(block: Block, index: Index) -> str:
-    """The reason why vectors cannot run along an index, or nothing."""
+def _unfit(block: Block, index: Index) -> Refusal | None:
+    """The reason why vectors cannot run along an index."""
     if index.range < 2:
-        return f"{index.name} has range {index.range}"
+        return Refusal(f"{index.name} has range {index.range}")
     for ref in (*block.outputs, *block.inputs):
         moved = step(ref, index.name)
         if moved != 1 and (moved != 0 or ref.dir.writes):
             amount = "different amounts" if moved is None else f"{moved} elements"
-            return f"{index.name} moves {ref.name} by {amount}"
-    return ""
+            return Refusal(f"{index.name} moves {ref.name} by {amount}")
+    return None
 
 
 def _is_whole(nest: Nest, ref: Refinement, name: str, lanes: int) -> bool:

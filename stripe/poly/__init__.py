@@ -29,13 +29,8 @@ if TYPE_CHECKING:
     )
     from stripe.poly.count.separable import distinct_values, tile_elements
     from stripe.poly.deps import (
-        Dependence,
-        DepKind,
         common_depth,
         conflicts,
-        dependences,
-        distances,
-        injective,
         overlap,
         race,
         statement_deps,
@@ -73,10 +68,7 @@ _HOMES = {
         "count_accesses count_domain count_elements count_points count_touched count_union distinct_per_point"
     ),
     "count.separable": "distinct_values tile_elements",
-    "deps": (
-        "Dependence DepKind common_depth conflicts dependences distances injective "
-        "overlap race statement_deps touched_at with_exact_deps"
-    ),
+    "deps": ("common_depth conflicts overlap race statement_deps touched_at with_exact_deps"),
     "footprint": "Footprint box_of box_points box_volume elements footprints through_view untouched view_box",
     "limits": "PolyLimit check_time isl_failures operation_limit time_limit within",
     "relations": "Relation",
@@ -88,13 +80,13 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "TouchedElements",
+    "Access", "AccessKind", "Footprint", "Points", "PolyLimit", "Relation", "TouchedElements",
     "accesses",
     "bounds", "box_of", "box_points", "box_volume", "check_time", "common_depth", "conflicts",
     "count_accesses", "count_domain", "count_elements", "count_points", "count_touched", "count_union",
-    "dependences", "distances",
+
     "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",
-    "injective", "isl_failures", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of",
+    "isl_failures", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of",
     "race", "reduce_constraints", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten",
     "tile_elements", "time_limit", "touched_at", "union", "untouched", "view_box", "with_exact_deps", "within",
 ]  # fmt: skip

@@ -1,10 +1,9 @@
-"""Dependences between the statements of a block, overlaps, injectivity, and races between the points of a block."""
+"""Dependences between the statements of a block, exact to the element; overlaps, and races between its points."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 
 from stripe.ir import (
@@ -27,30 +26,6 @@ from stripe.poly.access import Access, accesses, element_names, leaf_accesses
 from stripe.poly.footprint import box_of
 from stripe.poly.relations import Relation
 from stripe.poly.sets import Points, union
-
-
-class DepKind(Enum):
-    """FLOW: written, then read. ANTI: read, then written. OUTPUT: written twice. SCALAR: a scalar's use."""
-
-    FLOW = "flow"
-    ANTI = "anti"
-    OUTPUT = "output"
-    SCALAR = "scalar"
-
-
-@dataclass(frozen=True)
-class Dependence:
-    """Statement `after` must run after statement `before`, at the same point of their block.
-
-    `elements` are the elements of `buffer` that both touch, with the indices of the block and of the blocks around it
-    as further coordinates; None for a scalar.
-    """
-
-    before: int
-    after: int
-    kind: DepKind
-    buffer: Buffer
-    elements: Points | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,32 +60,17 @@ class _Use:
         return None if both.is_empty else both
 
 
-def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
-    """All dependences between the direct statements of the innermost block, exact to the element.
-
-    Transitive ones are included; two merges by one aggregation depend on each other as two writes do.
-    """
-    nest = root if isinstance(root, Nest) else Nest.root(root)
-    found: list[Dependence] = list(_scalar_dependences(nest.block))
-    for earlier, use in _candidates([*_uses(nest)]):
-        both = earlier.common(use)
-        if both is not None:
-            kind = DepKind.OUTPUT if use.write else DepKind.FLOW
-            kind = kind if earlier.write else DepKind.ANTI
-            found.append(Dependence(earlier.statement, use.statement, kind, use.buffer, both.coalesced()))
-    return tuple(sorted(found, key=lambda d: (d.after, d.before, d.kind.value, d.buffer.path, d.buffer.name)))
-
-
 def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[int, ...], ...]:
-    """For each direct statement of the block the statements that must run before it; without transitive ones when
-    `reduced`. The first statement that uses a buffer which begins at an identity fills it: the others wait for it,
-    whichever elements they use.
+    """For each direct statement of the block the statements that must run before it, at the same point; without
+    transitive ones when `reduced`. Two merges by one aggregation depend on each other as two writes do. The first
+    statement that uses a buffer which begins at an identity fills it: the others wait for it, whichever elements they
+    use.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
     count = len(nest.block.statements)
     before: list[set[int]] = [set() for _ in range(count)]
-    for dependence in _scalar_dependences(nest.block):
-        before[dependence.after].add(dependence.before)
+    for number, defining in enumerate(_scalar_dependences(nest.block)):
+        before[number] |= defining
     uses = [*_uses(nest)]
     for filling, users in _filling(nest, uses):
         for number in users - {filling}:
@@ -174,12 +134,11 @@ def _filling(nest: Nest, uses: Sequence[_Use]) -> Iterator[tuple[int, set[int]]]
                 yield numbers[0], {*numbers}
 
 
-def _scalar_dependences(block: Block) -> Iterator[Dependence]:
+def _scalar_dependences(block: Block) -> Iterator[set[int]]:
+    """For each statement those that define the scalars that it uses."""
     defined: dict[str, int] = {}
     for number, statement in enumerate(block.statements):
-        for name in dict.fromkeys(scalars_used(statement)):
-            if name in defined:
-                yield Dependence(defined[name], number, DepKind.SCALAR, Buffer((), f"${name}"))
+        yield {defined[name] for name in scalars_used(statement) if name in defined}
         scalar = scalar_defined(statement)
         if scalar is not None:
             defined[scalar] = number
@@ -262,21 +221,3 @@ def race(first: Access, second: Access) -> tuple[dict[str, int], dict[str, int]]
             return None
     meeting = conflicts(first, second)
     return (meeting - _equal_in(first.nest.domain, second.nest.domain, shared)).sample()
-
-
-def injective(access: Access) -> bool:
-    """Whether no element is touched at two points of the whole nest."""
-    ranges = access.nest.domain.ranges
-    if determined(zip(access.index, access.sizes, strict=True), ranges).issuperset(ranges):
-        return True
-    return access.relation.injective
-
-
-def distances(first: Access, second: Access) -> Points:
-    """The distance vectors (second - first) between points of the blocks that both lie in, at which both touch the
-    same element; coordinates are named as the shared indices.
-    """
-    shared = first.nest.prefix(common_depth(first, second))
-    primed = tuple(f"{name}'" for name in shared)
-    pairs = conflicts(first, second).points().onto((*shared, *primed))
-    return Relation.from_points(pairs, shared, primed).distances()

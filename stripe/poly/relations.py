@@ -192,10 +192,6 @@ class Relation:
             .named(self.ins, names)
         )
 
-    def distances(self) -> Points:
-        """Differences image - point; both have the same number of coordinates."""
-        return Points(self.ins, self.raw.deltas())
-
     def as_affine(self) -> Relation:
         """The function in one piece, where it is one affine function on all of its points."""
         if self.raw.n_basic_map() <= 1:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from stripe.cost.report.report import simulation_json
 from stripe.cost.time.simulate import simulate_program
 from stripe.ir import StripeError
-from stripe.pipeline.checks.dependences import DependenceCheck
+from stripe.pipeline.checks.levels import exact_checks
 from stripe.pipeline.checks.proof import ExactCheck, quiet
-from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
 from stripe.sweeps.evaluate import ResultRow, program_of
 from stripe.sweeps.metrics import metrics_of
@@ -40,8 +39,8 @@ def verified(plan: SweepPlan, row: ResultRow, workload: Workload) -> Verified:
     proof = ExactCheck(quiet, ANY)
     try:
         machine, listed = plan.space.templates.rendered(point.choices, point.passes)
-        checks = (StructureCheck(machine), proof, DependenceCheck())
-        after = PassManager(listed.entries, machine, checks).run(program_of(workload))
+        checks = exact_checks(machine, proof)
+        after = PassManager(listed.entries, machine, tuple(checks)).run(program_of(workload))
         report = simulation_json(simulate_program(after, machine), workload.name)
     except StripeError as error:
         return Verified(row, proof.executed, str(error))

@@ -10,7 +10,6 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from stripe.cli.arguments.compile import ASSUMPTIONS
 from stripe.ir import (
     DTYPES,
     ConstantBuffer,
@@ -260,10 +259,6 @@ def test_a_run_refutes_an_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judgement.answer == "different"
     assert "they differ" in str(judgement)
     assert judge(before, before, operations=1).answer == "equal"
-
-
-def test_the_command_line_knows_the_flags() -> None:
-    assert tuple(flag.value for flag in Assumption) == ASSUMPTIONS
 
 
 def test_programs_that_are_too_large_are_not_run() -> None:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from stripe.cli.option import OTHER, Option, Spec, filled_by, option
 from stripe.cli.usage import file_name, number, one_of
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import BUILTIN, BUILTIN_SUFFIXES, languages
+from stripe.verify.assumptions import Assumption
+from stripe.verify.policy import Unproved, Verify
 
 if TYPE_CHECKING:
     from stripe.pipeline.setup import PassSource
-
-ASSUMPTIONS = ("float-order", "zero-sign", "finite", "folded")
-"""The flags of `stripe.verify.assumptions`."""
-VERIFY_LEVELS = ("none", "structural", "exact")
 
 
 def _flags(text: str) -> str:
     """An argparse type for `all`, `none`, or assumptions with commas between them."""
     words = [] if text in ("all", "none") else text.split(",")
-    flag = one_of(*ASSUMPTIONS)
+    flag = one_of(*Assumption)
     return ",".join(map(flag, words)) if words else text
 
 
@@ -99,16 +97,16 @@ class CompileSpec(InputSpec):
         help="try the N best settings of each choice of the passes on this machine, and keep the fastest",
     )  # fmt: skip
     verify: str = option(
-        "--verify", group="watching the passes", choices=VERIFY_LEVELS, default="structural",
+        "--verify", group="watching the passes", choices=get_args(Verify), default="structural",
         help="checks after each pass (default: structural; exact proves equality)",
     )  # fmt: skip
     assume: str = option(
         "--assume", group="watching the passes", metavar="FLAGS", read=_flags, default="all",
-        complete=("all", "none", *ASSUMPTIONS),
+        complete=("all", "none", *Assumption),
         help="what a proof may rely on: all (the default), none, or flags such as float-order,zero-sign",
     )  # fmt: skip
     verify_unknown: str = option(
-        "--verify-unknown", group="watching the passes", choices=("run", "fail"), default="run",
+        "--verify-unknown", group="watching the passes", choices=get_args(Unproved), default="run",
         help="without a proof: run both programs and compare (the default), or fail",
     )  # fmt: skip
     verify_roundtrip: bool = option(

@@ -254,7 +254,7 @@ class _SkeletonSearch:
                     if prices[n] >= best.bound:
                         break
                     row = (rows[left[n]] * factors[right[n]])[None, :]
-                    best.add(float(prices[n]), self._mapping([*picks[left[n]], right[n]], row))
+                    best.add(float(prices[n]), self._mapping([*picks[left[n]].tolist(), int(right[n])], row))
                 break
             if len(order) > width:
                 self.left_out = min(self.left_out, float(prices[order[width]]))

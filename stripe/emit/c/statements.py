@@ -60,9 +60,8 @@ def emit_statement(
     for used in dict.fromkeys(writer.scalars[name][0] for name in scalars_used(statement)):
         if used not in words:  # an operand that the text does without, such as those of x < x
             writer.line(f"(void){used};")
-    into = statement.into  # often called as the buffer that it comes from, or with a leading underscore
-    wanted = f"{into}_v" if into in writer.scope.areas else into.lstrip("_") or into
-    writer.scalars[into] = (writer.let(wanted, text, dtype), dtype)
+    name = writer.let(writer.scope.wanted_name(statement.into), text, dtype)
+    writer.scalars[statement.into] = (name, dtype)
 
 
 def _value(statement: ScalarStatement, writer: Writer) -> tuple[str, DType]:

@@ -157,8 +157,7 @@ class TileWriter:
         key = (text, dtype, lanes)
         if shared and key in self.known:
             return self.known[key]
-        wanted = f"{into}_v" if into in self.writer.scope.areas else into.lstrip("_") or into
-        name = self.writer.scope.names.take(wanted)
+        name = self.writer.scope.names.take(self.writer.scope.wanted_name(into))
         self.writer.line(f"const {vector_type(dtype, lanes, self.writer)} {name} = {text};")
         value = _VectorVariable(name, dtype, lanes)
         if shared:

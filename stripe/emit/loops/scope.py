@@ -159,6 +159,11 @@ class CodeScope:
         """An affine over the block's indices as one over variables."""
         return affine.subs(self.indices).simplified(self.intervals)
 
+    def wanted_name(self, scalar: str) -> str:
+        """A name for the variable of a scalar, which is often called as the buffer that it comes from, or begins with
+        an underscore."""
+        return f"{scalar}_v" if scalar in self.areas else scalar.lstrip("_") or scalar
+
     def inside(self, block: Block) -> tuple[CodeScope, dict[str, str]]:
         """The scope in `block` without its refinements, and the variable of each index that needs a loop."""
         names = self.names.child()
