@@ -24,14 +24,17 @@ class PointResult:
     metrics: Metrics
     reason: str
 
-    def outcome(self, objectives: Sequence[ObjectiveSpec], zeros: Collection[str] = ()) -> Outcome:
-        """The objectives, smaller being better; None where the point is not feasible or has no such metric. Metrics
-        among `zeros` are 0 where it has none."""
-        values = [self.metrics.get(o.metric, 0.0 if o.metric in zeros else None) for o in objectives]
-        if self.reason or None in values:
+    def value(self, metric: str) -> float:
+        """The value of a metric of a feasible point: 0 by a path to what its program does not use, such as a bus or the
+        multipliers of a unit."""
+        return self.metrics.get(metric, 0.0) if "." in metric else self.metrics[metric]
+
+    def outcome(self, objectives: Sequence[ObjectiveSpec]) -> Outcome:
+        """The objectives, smaller being better; None where the point is not feasible."""
+        if self.reason:
             return None
         signs = [1.0 if objective.goal == "min" else -1.0 for objective in objectives]
-        return tuple(sign * value for sign, value in zip(signs, values, strict=True) if value is not None)
+        return tuple(sign * self.value(o.metric) for sign, o in zip(signs, objectives, strict=True))
 
 
 def point_result(
@@ -79,10 +82,12 @@ def pareto_front(
     Sorted by the first objective. One pass over the points in lexicographic order: a point can be dominated only by one
     before it.
     """
-    found = list(results)
-    zeros = _unused(found, objectives)
     ranked = sorted(
-        ((outcome, result) for result in found if (outcome := result.outcome(objectives, zeros)) is not None),
+        (
+            (outcome, result)
+            for result in _with_metrics(results, objectives)
+            if (outcome := result.outcome(objectives)) is not None
+        ),
         key=lambda pair: pair[0],
     )
     front: list[tuple[tuple[float, ...], PointResult]] = []
@@ -95,17 +100,18 @@ def pareto_front(
 
 def best(results: Iterable[PointResult], objective: ObjectiveSpec, count: int = 1) -> tuple[PointResult, ...]:
     """The `count` best feasible points by one objective, in order; equal ones in the order of points."""
+    found = _with_metrics(results, (objective,))
+    feasible = [result for result in found if not result.reason]
+    return tuple(sorted(feasible, key=lambda result: result.outcome((objective,)) or ())[:count])
+
+
+def _with_metrics(
+    results: Iterable[PointResult], objectives: Sequence[ObjectiveSpec]
+) -> Sequence[PointResult]:
+    """The results; none where no point has one of the objectives."""
     found = list(results)
-    zeros = _unused(found, (objective,))
-    feasible = [result for result in found if result.outcome((objective,), zeros) is not None]
-    return tuple(sorted(feasible, key=lambda result: result.outcome((objective,), zeros) or ())[:count])
-
-
-def _unused(results: Sequence[PointResult], objectives: Sequence[ObjectiveSpec]) -> frozenset[str]:
-    """The objectives by a path that some points have: what a program does not use, such as a bus or the multipliers of
-    a unit, has none, and counts 0."""
-    paths = (objective.metric for objective in objectives if "." in objective.metric)
-    return frozenset(path for path in paths if any(path in result.metrics for result in results))
+    known = {name for result in found for name in result.metrics}
+    return found if known.issuperset(objective.metric for objective in objectives) else []
 
 
 def best_point(results: Sequence[PointResult], objective: ObjectiveSpec) -> PointResult:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from stripe.ir import ConfigError
 from stripe.sweeps.evaluate import ResultRow
 from stripe.sweeps.plan import SweepPlan
 from stripe.sweeps.results import PointResult, point_result, rows_by_point
@@ -48,11 +49,9 @@ class SweepProgress:
         self.failed += bool(result.reason)
         self.metrics |= result.metrics.keys()
         for objective in plan.objectives if not result.reason else ():
-            value = result.metrics.get(objective.metric)
-            known = self.best.get(objective.metric)
+            value = result.value(objective.metric)
             better = min if objective.goal == "min" else max
-            if value is not None:
-                self.best[objective.metric] = value if known is None else better(known, value)
+            self.best[objective.metric] = better(self.best.get(objective.metric, value), value)
 
 
 def swept(
@@ -66,7 +65,9 @@ def swept(
     batch: int = 1,
 ) -> Iterator[PointResult]:
     """The results of all points of the strategy as they come; in each batch the points with rows in the store first.
-    `seconds` is the time that a point may take."""
+    `seconds` is the time that a point may take. Raises ConfigError where a template changes meanwhile: rows of two
+    machines would stand side by side."""
+    identity = plan.identity
     weights = {workload.name: workload.weight for workload in plan.workloads}
     known = rows_by_point(store.rows())
     while points := strategy.ask():
@@ -86,6 +87,12 @@ def swept(
                 yield result_of(known[point])
         todo = (point for point in points if point not in known)
         for rows in evaluated(executor, plan, todo, batch, seconds):
+            if plan.identity != identity:
+                raise ConfigError(
+                    "a template changed while the sweep ran",
+                    path=str(plan.file),
+                    hint="run the sweep again, into another folder",
+                )
             store.add(rows)
             yield result_of(rows)
         strategy.tell(outcomes)

@@ -29,7 +29,7 @@ from stripe.sweeps.cache import row_checksum
 from stripe.sweeps.evaluate import ResultRow, RowStatus
 from stripe.sweeps.extras import extra
 from stripe.sweeps.metrics import COLUMNS
-from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.plan import SweepPlan, read_plan
 from stripe.sweeps.results import PointResult, point_results
 from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.space import DesignPoint
@@ -64,6 +64,18 @@ class SweepFacts(BaseModel):
     weights: dict[str, float]
     axes: dict[str, tuple[str, tuple[Scalar, ...]]]
     """Unit and values of each axis."""
+
+    def plan(self) -> SweepPlan:
+        """The plan of the results. Raises ConfigError where templates, workloads or the program changed since, or the
+        sweep file cannot be read."""
+        plan = read_plan(Path(self.file), self.defines)
+        if plan.identity != self.identity:
+            raise ConfigError(
+                "templates, workloads or the program changed since these results",
+                path=self.file,
+                hint="run the sweep again",
+            )
+        return plan
 
     def options(self, result: PointResult) -> str:
         """A point as options of the commands that compile."""

@@ -71,7 +71,7 @@ def sensitivity(results: Sequence[PointResult], axes: Values, metric: str) -> di
     for axis, values in axes.items():
         ratios: list[float] = []
         for chain in _chains(results, axis, values):
-            numbers = [r.metrics[metric] for r in chain if metric in r.metrics]
+            numbers = [r.value(metric) for r in chain]
             if len(numbers) > 1 and min(numbers) > 0:
                 ratios.append(max(numbers) / min(numbers) - 1)
         found[axis] = sum(ratios) / len(ratios) if ratios else 0.0

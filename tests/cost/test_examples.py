@@ -14,6 +14,7 @@ from stripe.hw import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.tile import compile_tile
 
+IDLE = {"waits for a transfer", "waits for results", "waits for other units", "nothing to do"}
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tile"))
 
 
@@ -28,6 +29,9 @@ def test_an_example_simulates_on_every_machine(path: Path) -> None:
     for machine in shipped():
         report = simulation_json(simulate_program(program, machine_of(machine)), path.name)
         assert report.latency_cycles > 0
-        assert all(0 <= unit.utilisation <= 1 + 1e-9 for unit in report.units), machine
+        for unit in report.units:
+            assert 0 <= unit.utilisation <= 1 + 1e-9, machine
+            idle = sum(cycles for cause, cycles in unit.stalls.items() if cause in IDLE)
+            assert unit.busy_cycles + idle == pytest.approx(report.latency_cycles), (machine, unit)
         for statement in report.statements:
             assert statement.sustained_ops_per_cycle <= statement.roof_ops_per_cycle * (1 + 1e-9), machine

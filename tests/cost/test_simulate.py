@@ -91,6 +91,17 @@ def test_units_share_the_bus_that_feeds_them() -> None:
     assert stalls["CONV[1]"]["operands"] == 100
 
 
+def test_transfers_of_statements_one_after_the_other_add_up() -> None:
+    """The first reads, the second writes: a transfer unit moves in both directions at once only at one time."""
+    text = "S[i : N] = +(A[i, j]); B[i, j : N, M] = +(S[i]), j < M;"
+    program = compile_tile(f"function (A[N=4096, M=64]) -> (B) {{ {text} }}", "both")
+    _, data = report(program, load_hardware("edge_npu"))
+    units = {use.unit: use for use in data.units}
+    reading = writing = 4096 * 64 * 4 / 32
+    assert units["DMA[0]"].busy_cycles == units["DMA[0]"].useful_cycles == reading + writing
+    assert units["DMA[0]"].stalls == {"nothing to do": pytest.approx(data.latency_cycles - reading - writing)}
+
+
 def test_memory_is_alive_from_first_to_last_use() -> None:
     found, data = report(tiles(4), DSP_CONV)
     uses = {use.memory: use for use in data.memories}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from stripe.cost.report.report import simulation_json
 from stripe.cost.time.simulate import simulate_program
 from stripe.hw import load_hardware
 from stripe.ir import Program, parse_program
+from tests.cost.test_examples import IDLE
 
 MACHINE = load_hardware("dsp_conv")
 UNITS = ("", "CONV", "CONV[0]", "CONV[1]", "DSP", "DSP[0]", "DSP[1]")
@@ -73,7 +75,9 @@ def test_useful_cycles_fit_into_the_time(program: Program) -> None:
     found = simulate_program(program, MACHINE)
     for use in simulation_json(found, "test").units:
         assert 0.0 <= use.useful_cycles <= found.cycles * (1 + 1e-9), use
-        assert use.busy_cycles <= found.cycles * (1 + 1e-9), use
+        assert use.busy_cycles + sum(use.stalls.get(cause, 0.0) for cause in IDLE) == pytest.approx(
+            found.cycles
+        ), use
     for cost in found.costs:
         assert 0.0 < cost.work.utilisation <= 1.0 + 1e-9, cost.name
 

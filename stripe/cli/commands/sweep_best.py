@@ -10,7 +10,7 @@ from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.cli.tables import write_tables
 from stripe.exit_status import OK
-from stripe.ir import StripeError
+from stripe.ir import ConfigError, StripeError, StripeWarning
 from stripe.sweeps.metrics import metric_text
 from stripe.sweeps.report.tables import front_table
 from stripe.sweeps.results import best_point, pareto_front
@@ -22,6 +22,10 @@ def perform(_job: Job, spec: BestSpec) -> int:
     """Prints; gives the exit status."""
     store = open_store(Path(spec.input or ""))
     facts, results = store.facts(), store.results()
+    try:
+        facts.plan()
+    except ConfigError as error:  # the numbers stand, but their options may give others now
+        sys.stderr.write(f"{StripeWarning(error.reason, where=error.path, hint=error.hint)}\n")
     if spec.front:
         front = pareto_front(results, facts.objectives)
         if not front:
@@ -37,7 +41,7 @@ def perform(_job: Job, spec: BestSpec) -> int:
         objective = ObjectiveSpec(metric=spec.objective, goal="max" if spec.largest else "min")
     found = best_point(results, objective)
     aim = "smallest" if objective.goal == "min" else "largest"
-    reached = metric_text(objective.metric, found.metrics[objective.metric])
+    reached = metric_text(objective.metric, found.value(objective.metric))
     sys.stderr.write(f"stripe-sweep: the point with the {aim} {objective.metric}, {reached}\n")
     write_stdout(facts.options(found) + "\n")
     return OK

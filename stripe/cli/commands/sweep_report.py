@@ -10,7 +10,6 @@ from stripe.cli.arguments.sweep import ReportSpec
 from stripe.cli.job import Job
 from stripe.exit_status import OK
 from stripe.output import write_bytes, write_folder
-from stripe.sweeps.plan import read_plan
 from stripe.sweeps.report.pictures import PictureFormat, pictures
 from stripe.sweeps.report.report import report_html
 from stripe.sweeps.store import open_store
@@ -21,7 +20,7 @@ def perform(_job: Job, spec: ReportSpec) -> int:
     folder = Path(spec.input or "")
     store = open_store(folder)
     facts, results = store.facts(), store.results()
-    page = report_html(facts, results, read_plan(Path(facts.file), facts.defines))
+    page = report_html(facts, results, facts.plan())
     target = spec.output or str(folder / "report.html")
     write_bytes(target, page.encode())
     sys.stderr.write(f"stripe-sweep: {len(results)} points in {target}\n")

@@ -8,8 +8,7 @@ from stripe.cli.arguments.sweep import VerifySweepSpec
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.exit_status import MISMATCH, OK
-from stripe.ir import ConfigError, StripeError
-from stripe.sweeps.plan import read_plan
+from stripe.ir import StripeError
 from stripe.sweeps.results import best
 from stripe.sweeps.store import open_store
 from stripe.sweeps.verify import verified
@@ -17,13 +16,9 @@ from stripe.sweeps.verify import verified
 
 def perform(_job: Job, spec: VerifySweepSpec) -> int:
     """Verifies; gives the exit status."""
-    folder = Path(spec.input or "")
-    store = open_store(folder)
+    store = open_store(Path(spec.input or ""))
     facts, results = store.facts(), store.results()
-    plan = read_plan(Path(facts.file), facts.defines)
-    if plan.identity != facts.identity:
-        reason = "templates, workloads or the program changed since these results"
-        raise ConfigError(reason, path=str(folder), hint="run the sweep again")
+    plan = facts.plan()
     chosen = {r.point for objective in facts.objectives for r in best(results, objective, spec.best)}
     if not chosen:
         raise StripeError(

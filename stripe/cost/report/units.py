@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+import numpy as np
 
 from stripe.cost.report.schema import BusJson, MemoryJson, UnitJson
 from stripe.cost.time.simulate import Simulation
@@ -30,15 +34,23 @@ def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> Unit
     """Busy and useful cycles of a unit, and its idle cycles by cause. `positions` are the statements that occupy it."""
     costs, runs, total = found.costs, found.runs, found.cycles
     stalls: dict[str, float] = defaultdict(float)
+    inside = _load_of(unit, kind, found)
     busy = useful = reached = 0.0
+
+    def idle(cause: str, start: float, end: float) -> float:
+        """A stretch without a statement of its own: the cycles of work inside other statements."""
+        worked = inside.between(start, end)
+        stalls[cause] += end - start - worked
+        return worked
+
     for position in sorted(positions, key=lambda p: (runs[p].start, p)):
         run, cost = runs[position], costs[position]
         if run.ready > reached:
             by_transfer = run.last_dep is not None and costs[run.last_dep].transfer
-            stalls["waits for a transfer" if by_transfer else "waits for results"] += run.ready - reached
-        late = run.start - max(reached, run.ready)
-        if late > 0:
-            stalls["waits for other units"] += late
+            busy += idle("waits for a transfer" if by_transfer else "waits for results", reached, run.ready)
+        free = max(reached, run.ready)
+        if run.start > free:
+            busy += idle("waits for other units", free, run.start)
         for cause, cycles in cost.stalls.items():
             stalls[cause] += cycles
         for resource, cycles in run.slowed.items():
@@ -47,18 +59,11 @@ def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> Unit
         useful += cost.own.useful.get(unit, cost.work.cycles * cost.work.utilisation)
         reached = max(reached, run.end)
     if total > reached:
-        stalls["nothing to do"] += total - reached
-    # work inside statements that do not occupy the unit
-    occupied = busy
+        busy += idle("nothing to do", reached, total)
     if kind == "transfer":
-        flows = [flow for cost in costs for flow in cost.flows]
-        useful = max(sum(cost.demand.get(Resource.unit(unit), 0.0) for cost in costs), passing(unit, flows))
-        busy = max(busy, useful)
+        useful = inside.between(0.0, total)
     else:
         useful += sum(cost.inside.useful.get(unit, 0.0) for cost in costs)
-        busy = min(total, busy + sum(cost.inside.compute.get(unit, 0.0) for cost in costs))
-    if occupied == 0:
-        stalls["nothing to do"] = total - busy
     return UnitJson(
         unit=unit,
         kind=kind,
@@ -69,26 +74,67 @@ def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> Unit
     )
 
 
-def passing(unit: str, flows: Iterable[Flow]) -> float:
-    """Cycles for which flows pass through a transfer unit: those of its busiest bus, since they pass in both directions
-    at once."""
-    through: dict[int, float] = defaultdict(float)
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """The work of a unit over time: `done` cycles of it until each of `times`, between which its rate is constant."""
+
+    times: Sequence[float]
+    done: Sequence[float]
+
+    def between(self, start: float, end: float) -> float:
+        """The cycles of work in a stretch of time."""
+        first, last = np.interp((start, end), self.times, self.done)
+        return float(last - first)
+
+
+def _load_of(unit: str, kind: str, found: Simulation) -> _Load:
+    """The work of a unit inside statements: of one that computes, on its own and in those that do not occupy it; of one
+    that transfers, what flows through it. A statement spreads it evenly over its time."""
+    needs: list[tuple[float, float, Mapping[str, float]]] = []
+    for cost, run in zip(found.costs, found.runs, strict=True):
+        if kind == "compute":
+            cycles = {unit: cost.inside.compute.get(unit, 0.0)}
+        else:
+            cycles = {unit: cost.demand.get(Resource.unit(unit), 0.0), **_on_buses(unit, cost.flows)}
+        if run.end > run.start and any(cycles.values()):
+            needs.append((run.start, run.end, cycles))
+    times, done = [0.0], [0.0]
+    waiting = sorted(needs, key=itemgetter(0))
+    active: list[tuple[float, float, Mapping[str, float]]] = []
+    for time in sorted({time for start, end, _ in needs for time in (start, end)}):
+        rates: dict[str, float] = defaultdict(float)
+        for start, end, cycles in active:
+            for name, needed in cycles.items():
+                rates[name] += needed / (end - start)
+        rate = min(1.0, max(rates.values(), default=0.0))  # in both directions at once
+        times.append(time)
+        done.append(done[-1] + rate * (time - times[-2]))
+        active = [need for need in active if need[1] > time]
+        while waiting and waiting[0][0] <= time:
+            active.append(waiting.pop(0))
+    return _Load(times, done)
+
+
+def _on_buses(unit: str, flows: Iterable[Flow]) -> dict[str, float]:
+    """The cycles of each bus at a transfer unit for the flows that pass through it."""
+    through: dict[str, float] = defaultdict(float)
     for flow in flows:
         if unit in flow.route.units:
             for hop in flow.route.hops:
                 if unit in (hop.source, hop.sink):
-                    through[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
-    return max(through.values(), default=0.0)
+                    through[f"bus {hop.index}"] += flow.bytes / hop.bus.bytes_per_cycle
+    return through
 
 
 def busy_cycles(
     needs: Mapping[Resource, float], flows: Sequence[Flow], model: HardwareModel
 ) -> dict[str, float]:
-    """The cycles for which each resource is needed, and each transfer unit that flows pass through."""
+    """The cycles for which each resource is needed, and each transfer unit that flows pass through: those of its
+    busiest bus, since they pass in both directions at once."""
     busy = {str(resource): cycles for resource, cycles in needs.items()}
     for unit in dict.fromkeys(unit for flow in flows for unit in flow.route.units):
         if parse_unit(unit)[0] in model.tx_units:
-            busy[unit] = max(busy.get(unit, 0.0), passing(unit, flows))
+            busy[unit] = max(busy.get(unit, 0.0), *_on_buses(unit, flows).values())
     return busy
 
 

@@ -42,6 +42,7 @@ def page_data(
     front = {result.point for result in pareto_front(results, facts.objectives)}
     winners = {o.metric: number[r.point] for o in facts.objectives for r in best(results, o)}
     metrics = [objective.metric for objective in facts.objectives]
+    shown = _shown(results, metrics)
     names: dict[str, int] = {}
 
     def decisions_of(found: Reversal) -> list[list[str]]:
@@ -52,9 +53,9 @@ def page_data(
         "machine": facts.machine,
         "weights": dict(facts.weights),
         "objectives": [{"metric": o.metric, "goal": o.goal} for o in facts.objectives],
-        "titles": {name: titled(name) for result in results for name in _shown(result, metrics)},
+        "titles": {name: titled(name) for name in shown},
         "axes": {name: {"unit": unit, "values": list(values)} for name, (unit, values) in facts.axes.items()},
-        "points": [_point(result, result.point in front, metrics, names) for result in results],
+        "points": [_point(result, result.point in front, shown, names) for result in results],
         "names": list(names),
         "best": cast("JsonValue", winners),
         "sensitivity": {metric: cast("JsonValue", sensitivity(results, axes, metric)) for metric in metrics},
@@ -74,25 +75,22 @@ def page_data(
 
 
 def _point(
-    result: PointResult, front: bool, objectives: Sequence[str], names: dict[str, int]
+    result: PointResult, front: bool, shown: Sequence[str], names: dict[str, int]
 ) -> dict[str, JsonValue]:
     choices: dict[str, Scalar] = {"passes": result.point.passes, **result.point.choices}
     return {
         "choices": cast("JsonValue", choices),
-        "metrics": cast("JsonValue", _shown(result, objectives)),
+        "metrics": {name: result.value(name) for name in shown} if result.metrics else {},
         "reason": result.reason,
         "front": front,
         "layers": {row.workload: _layers(row.layers, names) for row in result.rows},
     }
 
 
-def _shown(result: PointResult, objectives: Sequence[str]) -> dict[str, float]:
-    """The metrics of a point that the page has."""
-    return {
-        name: value
-        for name, value in result.metrics.items()
-        if name in objectives or "." not in name or name.startswith("energy.")
-    }
+def _shown(results: Sequence[PointResult], objectives: Sequence[str]) -> list[str]:
+    """The metrics that the page has: of the paths those to energies, and to objectives."""
+    known = dict.fromkeys(name for result in results for name in result.metrics)
+    return [name for name in known if name in objectives or "." not in name or name.startswith("energy.")]
 
 
 def _layers(layers: JsonValue, names: dict[str, int]) -> list[JsonValue]:

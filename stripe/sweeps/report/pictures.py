@@ -78,7 +78,7 @@ def _front(axes: Any, feasible: Sequence[PointResult], front: Sequence[PointResu
     for chosen, color, size, name in (
         (dominated, _DOMINATED, 14, "dominated"), (front, _FRONT, 28, "not dominated"),
     ):  # fmt: skip
-        values = ([result.metrics[metric] for result in chosen] for metric in (x, y))
+        values = ([result.value(metric) for result in chosen] for metric in (x, y))
         axes.scatter(*values, s=size, color=color, label=name)
     axes.set(xlabel=titled(x), ylabel=titled(y))
     axes.legend()
@@ -97,10 +97,10 @@ def _parallel(
         for value, place in places.items():
             axes.text(number + 0.03, place, shown(value), fontsize=8)
     for objective in facts.objectives:
-        numbers = [result.metrics[objective.metric] for result in feasible]
+        numbers = [result.value(objective.metric) for result in feasible]
         low, width = min(numbers), (max(numbers) - min(numbers)) or 1.0
         columns.append(
-            (objective.metric, lambda r, m=objective.metric, low=low, w=width: (r.metrics[m] - low) / w)
+            (objective.metric, lambda r, m=objective.metric, low=low, w=width: (r.value(m) - low) / w)
         )
     points = {result.point for result in front}
     for result in sorted(feasible, key=lambda r: r.point in points):

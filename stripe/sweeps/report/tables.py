@@ -20,7 +20,7 @@ def front_table(front: Sequence[PointResult], facts: SweepFacts) -> Table:
         (
             *(plain({PASSES: r.point.passes, **r.point.choices}.get(axis, "")) for axis in axes),
             *(
-                energy(r.metrics[metric]) if unit_of(metric) == "pJ" else f"{r.metrics[metric]:.6g}"
+                energy(r.value(metric)) if unit_of(metric) == "pJ" else f"{r.value(metric):.6g}"
                 for metric in metrics
             ),
         )
