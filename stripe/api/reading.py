@@ -24,7 +24,7 @@ Shapes: TypeAlias = Mapping[str, str | Sequence[int]]
 def read(
     path: str | os.PathLike[str], *, language: str | None = None, shapes: Shapes | None = None
 ) -> Program:
-    """The program in a file, whose suffix tells the language (`.tile`, `.stripe`, `.json`) unless it is given.
+    """The program in a file, whose suffix tells the language (`.tile`, `.stripe`, `.json`, `.onnx`) unless it is given.
 
     `shapes` are for inputs of a Tile function that says none. Warnings about the source are Python's UserWarning.
     Raises StripeError with the place of each error, ConfigError for an unknown language.

@@ -73,7 +73,6 @@ def _reported(spec_class: type[Spec], words: Sequence[str], interrupts: Sequence
     job = Job((prog, *words), spec_class())
     try:
         job.spec = spec_class.read(words)
-        # the one place where the heavy side of the commands is loaded: each has a function `perform`
         spec = job.spec
         if spec.help:
             write_stdout(spec.parser().format_help())
@@ -85,6 +84,7 @@ def _reported(spec_class: type[Spec], words: Sequence[str], interrupts: Sequence
             return OK
         if not spec.question():
             spec.check()
+        # the one place where the heavy side of the commands is loaded: each has a function `perform`
         status: int = import_module(f"stripe.cli.commands.{spec.module()}").perform(job, spec)
         return status
     except UsageError as error:

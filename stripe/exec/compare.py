@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from stripe.exec.arith import Array
 from stripe.exec.exactness import best_magnitude, order_free, uses_transcendentals
-from stripe.ir import DTYPES, Agg, Block, Program, reads_of, walk, writes_of
+from stripe.ir import DTYPES, Agg, Block, DType, Program, reads_of, walk, writes_of
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -28,6 +28,14 @@ class Tolerance:
     @property
     def exact(self) -> bool:
         return self.relative == 0.0 and self.absolute == 0.0
+
+    def allowed(self, expected: Array, dtype: DType) -> tuple[Floats, float]:
+        """The allowed error of each element by its own size, and of all by the largest element."""
+        relative, absolute = (
+            min(_MOST, share * 2.0**-dtype.mantissa) for share in (self.relative, self.absolute)
+        )
+        sizes = np.abs(expected.astype(np.float64))
+        return relative * sizes, absolute * float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 EXACT = Tolerance()
@@ -147,9 +155,9 @@ def compare(
     return found
 
 
-def agreement(expected: Array, actual: Array, tolerance: Tolerance) -> Array:
-    """The mask of the elements that agree, of two arrays of one shape."""
-    return np.asarray(_ratios(expected, actual, tolerance, None) <= 1.0)
+def agreement(expected: Array, actual: Array, tolerance: Tolerance, bound: Array | None = None) -> Array:
+    """The mask of the elements that agree, of two arrays of one shape; by the `bound` of each where there is one."""
+    return np.asarray(_ratios(expected, actual, tolerance, bound) <= 1.0)
 
 
 def _compare_one(
@@ -191,11 +199,7 @@ def _ratios(expected: Array, actual: Array, tolerance: Tolerance, bound: Array |
         return np.where(expected != actual, np.inf, 0.0)
     e, a = expected.astype(np.float64), actual.astype(np.float64)
     same = (e == a) | (np.isnan(e) & np.isnan(a))
-    relative, absolute = (
-        min(_MOST, share * 2.0**-dtype.mantissa) for share in (tolerance.relative, tolerance.absolute)
-    )
-    scale = float(np.abs(e[np.isfinite(e) & np.isfinite(a)]).max(initial=0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        allowed = relative * np.abs(e) + absolute * scale if bound is None else bound
+        allowed = sum(tolerance.allowed(expected, dtype)) if bound is None else bound
         ratios = np.where(np.isfinite(e) & np.isfinite(a), np.abs(a - e) / allowed, np.inf)
     return np.where(same, 0.0, ratios)

@@ -17,7 +17,7 @@ import numpy as np
 from stripe.emit.c import CModule, COptions, EntryParameter, emit_module
 from stripe.exec.arith import Array
 from stripe.exec.layout import check_inputs, constant_array, from_flat, to_flat
-from stripe.exec.sanitize import run_sanitized, with_main
+from stripe.exec.sanitize import run_sanitized, with_c_main
 from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import ConfigError, Program, Refinement, is_row_major
 
@@ -186,7 +186,7 @@ def compile_program(program: Program, options: CompileOptions | None = None) -> 
             checked=chosen.sanitize,
         ),
     )
-    source = with_main(module) if chosen.sanitize else _with_table(module)
+    source = with_c_main(module) if chosen.sanitize else _with_table(module)
     library = toolchain(chosen).build(source, shared=not chosen.sanitize)
     return CompiledProgram(program, module, library, sanitized=chosen.sanitize, threads=chosen.threads)
 
@@ -209,14 +209,15 @@ _CLOCK = "st_kernel_seconds"
 _KERNEL_CLOCK = f"""
 #include <time.h>
 
-// Seconds from the end of the kernel before to that of each kernel.
+// Seconds from the end of the kernel before to that of each kernel, of all points of main.
 double {_CLOCK}[COUNT];
 static struct timespec st_before;
 void st_kernel_done(int kernel) {{
   struct timespec now;
   timespec_get(&now, TIME_UTC);
   const double whole = (double)(now.tv_sec - st_before.tv_sec);
-  if (kernel >= 0) {_CLOCK}[kernel] = whole + 1e-9 * (double)(now.tv_nsec - st_before.tv_nsec);
+  if (kernel >= 0) {_CLOCK}[kernel] += whole + 1e-9 * (double)(now.tv_nsec - st_before.tv_nsec);
+  for (int each = 0; kernel < 0 && each < COUNT; each++) {_CLOCK}[each] = 0;
   st_before = now;
 }}
 """

@@ -50,11 +50,14 @@ def _bits(dtype: DType) -> np.dtype[np.generic]:
 _WITHIN_ONE = frozenset({"asin", "acos", "atanh"})
 
 
-def random_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
+def random_inputs(
+    program: Program, seed: int = 0, *, step: float = 1.0, signs: bool = False
+) -> dict[str, Array]:
     """Inputs for `program` from `seed`: small integers, in a range that keeps float sums exact where that is possible.
 
     Indices of gather and scatter lie within range, states of the random generator are valid ones. Where the program
-    takes logarithms, roots or quotients numbers are positive; where it takes arc functions they are eighths within one.
+    takes logarithms, roots or quotients numbers are positive, or with `signs` no zeros; where it takes arc functions
+    they are eighths within one. Other floats are multiples of `step`.
     """
     generator = np.random.default_rng(seed)
     ops = {s.op for _, block in walk(program.entry) for s in block.statements if isinstance(s, Intrinsic)}
@@ -72,6 +75,12 @@ def random_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
             values = generator.integers(0, 2, ref.logical_sizes, np.int64)
         elif ref.dtype.is_float and ops & _WITHIN_ONE:
             values = generator.integers(1 if positive else -7, 8, ref.logical_sizes, np.int64) / 8.0
+        elif ref.dtype.is_float:
+            most = int(magnitude / step)
+            low = 1 if positive else -most
+            values = generator.integers(low, most + 1, ref.logical_sizes, np.int64) * step
+            if positive and signs:
+                values = np.where(generator.integers(0, 2, ref.logical_sizes, np.int64) == 1, values, -values)
         else:
             low = 1 if positive else 0 if ref.dtype.kind == "uint" else -magnitude
             values = generator.integers(low, magnitude + 1, ref.logical_sizes, np.int64)

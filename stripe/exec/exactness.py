@@ -41,12 +41,13 @@ MAGNITUDES: tuple[int, ...] = (8, 6, 4, 3, 2, 1)
 
 
 @lru_cache(maxsize=16)  # each set of data that a program runs on asks again
-def order_free(program: Program, magnitude: int | None, *, chains: bool = False) -> bool:
+def order_free(program: Program, magnitude: int | None, *, chains: bool = False, step: float = 1.0) -> bool:
     """Whether every float sum and product of the program is exact when its inputs are integers up to `magnitude` in
-    size; None for inputs of any value. Then all engines and all orders give the same bits, unless the program uses
-    transcendental intrinsics. With `chains`, operations `add` written one after the other are sums as well.
+    size, floats multiples of `step`; None for inputs of any value. Then all engines and all orders give the same bits,
+    unless the program uses transcendental intrinsics. With `chains`, operations `add` written one after the other are
+    sums as well.
     """
-    return walk_grains(program, magnitude, chains=chains).exact
+    return walk_grains(program, magnitude, chains=chains, step=step).exact
 
 
 @lru_cache(maxsize=4)
@@ -123,11 +124,13 @@ class _Scalars:
 
 
 class GrainWalker:
-    def __init__(self, magnitude: int | None, program: Program, *, chains: bool = False) -> None:
+    def __init__(
+        self, magnitude: int | None, program: Program, *, chains: bool = False, step: float = 1.0
+    ) -> None:
         self.chains = chains
         self.grains: dict[Buffer, Grain] = {}
         self.exact = True
-        given = ANYTHING if magnitude is None else Grain.within(magnitude, 1.0)
+        given = ANYTHING if magnitude is None else Grain.within(magnitude, step)
         self.given = {ref.name: given.rounded(ref.dtype) for ref in program.inputs}
         for ref in program.inputs:
             if magnitude is not None and ref.dtype.kind == "uint":
@@ -197,8 +200,10 @@ class GrainWalker:
             self.grains[view.buffer] = self.grains[view.buffer].joined(produced.rounded(view.ref.dtype))
 
 
-def walk_grains(program: Program, magnitude: int | None, *, chains: bool = False) -> GrainWalker:
-    """The grains of all buffers, for inputs that are integers up to `magnitude` in size or, at None, any values."""
-    walker = GrainWalker(magnitude, program, chains=chains)
+def walk_grains(
+    program: Program, magnitude: int | None, *, chains: bool = False, step: float = 1.0
+) -> GrainWalker:
+    """The grains of all buffers, for inputs as `order_free` has them."""
+    walker = GrainWalker(magnitude, program, chains=chains, step=step)
     walker.visit(Nest.root(program.entry))
     return walker

@@ -25,6 +25,7 @@ from stripe.ir import (
     Constant,
     Intrinsic,
     Load,
+    Nest,
     Program,
     Statement,
     Store,
@@ -54,7 +55,7 @@ def rounding_bounds(program: Program, inputs: Mapping[str, Array]) -> dict[str, 
     if not all(map(_is_bounded, statements)):
         return None
     step = max(2.0**-ref.dtype.mantissa for ref in tensors)
-    count = _roundings(program) * step
+    count = roundings(program) * step
     if count >= 0.5:
         return None
     constants = (
@@ -84,16 +85,30 @@ def _is_bounded(statement: Statement) -> bool:
     return isinstance(statement, Load | Store | Constant)
 
 
-def _roundings(program: Program) -> int:
+def roundings(program: Program) -> int:
     """The most roundings between an input and a result: a value passes each block with statements once."""
     count, shared = 0, shared_names(program.entry)
-    for _, block in walk(program.entry):
-        operations = sum(isinstance(s, Intrinsic) and INTRINSICS[s.op].rounds for s in block.statements)
-        apart = separating(block, shared)
-        stores = [s for s in block.statements if isinstance(s, Store)]
-        merges = any(block.ref(s.ref).agg in (Agg.ADD, Agg.MUL) for s in stores)
-        terms = prod(index.range for index in block.iterated if index.name not in apart) if merges else 0
-        count += operations + terms
+    apart = {block: separating(block, shared) for _, block in walk(program.entry)}
+
+    def terms(nest: Nest | None, name: str) -> int:
+        """The terms that a store merges into one element, in all blocks around it up to that of its buffer; 0 where it
+        assigns."""
+        merges, found = False, 1
+        while nest is not None:
+            ref = nest.block.ref(name)
+            summed = ref.agg in (Agg.ADD, Agg.MUL)
+            merges |= summed
+            if summed:
+                found *= prod(i.range for i in nest.block.iterated if i.name not in apart[nest.block])
+            if ref.is_alloc:
+                break
+            nest, name = nest.outer, ref.source
+        return found if merges else 0
+
+    for nest in Nest.root(program.entry).walk():
+        statements = nest.block.statements
+        count += sum(isinstance(s, Intrinsic) and INTRINSICS[s.op].rounds for s in statements)
+        count += max((terms(nest, s.ref) for s in statements if isinstance(s, Store)), default=0)
     return count
 
 

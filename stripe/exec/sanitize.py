@@ -21,7 +21,7 @@ class SanitizerError(Exception):
     """The sanitizers found a fault in the emitted code, or it crashed: a fault of ours. `str()` is their report."""
 
 
-def with_main(module: CModule) -> str:
+def with_c_main(module: CModule) -> str:
     """The source of `module` with a `main` that reads all parameters from a file and writes them to another.
 
     Each tensor has a heap block of exactly its size, so that a step over its end is found.

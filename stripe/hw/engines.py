@@ -82,7 +82,7 @@ class GridAxis(ConfigModel):
 
 
 class SystolicArray(ConfigModel):
-    """A grid of multiply-accumulate units through which operands flow."""
+    """Rows and columns of multiply-accumulate units through which operands flow."""
 
     rows: Count = Field(description="multiply-accumulate units in a column")
     columns: Count = Field(description="multiply-accumulate units in a row")

@@ -150,7 +150,7 @@ class ExecUnit(Unit):
         default=0.0, description="cycles from a block's start to its first result"
     )
     stencils: tuple[Stencil, ...] = Field(default=(), description="blocks of work that are one instruction")
-    array: SystolicArray | None = Field(default=None, description="the grid, where the unit is one")
+    array: SystolicArray | None = Field(default=None, description="the systolic array, where the unit is one")
     grid: tuple[GridAxis, ...] = Field(
         default=(), description="axes of the grid that all units of this name make up, for the pass map"
     )

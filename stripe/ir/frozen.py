@@ -4,7 +4,7 @@ A pass makes thousands of IR objects. A frozen dataclass sets each field by a ca
 five times as long as an assignment. Here an object is made as one of a twin class with the same slots, which is
 mutable, and then becomes one of the frozen class. The methods of a class are compiled together, as text: so dataclasses
 do it, method by method. A `Refinement` is made in 0.39 µs (a frozen dataclass: 1.34) and replaced in 0.80 µs (3.35);
-its class is defined in 0.6 ms (0.9), and there are 67 such classes.
+its class is defined in 0.6 ms (0.9).
 """
 
 from __future__ import annotations

@@ -23,5 +23,14 @@ class PassEntry:
     @property
     def label(self) -> str:
         """The name in messages: `'fuse_relu' (fusion)`, or `'dce'` where both names are the same."""
+        return f"'{self.name}'{self._kind}"
+
+    @property
+    def title(self) -> str:
+        """The name in tables: `fuse_relu (fusion)`."""
+        return f"{self.name}{self._kind}"
+
+    @property
+    def _kind(self) -> str:
         kind = self.pass_.pass_name
-        return f"'{self.name}'" if self.name == kind else f"'{self.name}' ({kind})"
+        return "" if self.name == kind else f" ({kind})"

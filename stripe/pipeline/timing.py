@@ -20,16 +20,25 @@ class Timing(Instrument):
         self.seconds: list[tuple[str, float]] = []
         self._created = time.perf_counter()
         self._started = 0.0
+        self._running = False
 
     @override
     def before(self, entry: PassEntry, program: Program) -> None:
         self._started = time.perf_counter()
+        self._running = True
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        elapsed = time.perf_counter() - self._started
-        kind = entry.pass_.pass_name
-        self.seconds.append((entry.name if entry.name == kind else f"{entry.name} ({kind})", elapsed))
+        self._add(entry.title)
+
+    @override
+    def failed(self, entry: PassEntry, program: Program, error: Exception) -> None:
+        if self._running:  # the pass itself, and no client after it
+            self._add(f"{entry.title}, failed")
+
+    def _add(self, title: str) -> None:
+        self.seconds.append((title, time.perf_counter() - self._started))
+        self._running = False
 
     def table(self) -> str:
         """Seconds and share of each line, in the order in which they ran, and their sum."""

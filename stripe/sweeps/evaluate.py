@@ -8,6 +8,7 @@ import time
 import traceback
 import zlib
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -64,10 +65,24 @@ class ResultRow:
     """`layers` as compressed JSON, as they travel and are kept."""
     seconds: float = 0.0
 
+    def breaks_other_than(self, constraints: Sequence[str]) -> bool:
+        """Whether the row has no metrics because its point broke a constraint that is not among these."""
+        begin = broken_constraint("")
+        return (
+            self.status is RowStatus.INFEASIBLE
+            and self.reason.startswith(begin)
+            and self.reason.removeprefix(begin) not in constraints
+        )
+
     @property
     def layers(self) -> JsonValue:
         """Statements of the simulation: name, kind, units, start, end, energy, stalls by cause, binding resource."""
         return json.loads(zlib.decompress(self.packed_layers)) if self.packed_layers else None
+
+
+def broken_constraint(constraint: str) -> str:
+    """The reason for which a point is not feasible."""
+    return f"breaks the constraint {constraint}"
 
 
 def failed_rows(
@@ -134,7 +149,7 @@ class Evaluator:
         known = {**parameters, "passes": point.passes}
         for constraint in self.plan.constraints:
             if names_in(constraint) <= known.keys() and not evaluate(constraint, known):
-                return f"breaks the constraint {constraint}"
+                return broken_constraint(constraint)
         return None
 
     def _known_rows(

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
 from stripe.config.document import Document
 from stripe.config.files import resolve_parameters
 from stripe.config.model import Scalar
+from stripe.config.registry import registered
 from stripe.config.template import evaluate, names_in, render_json
 from stripe.config.validate import validate
 from stripe.frontends.files import read_file
 from stripe.frontends.frontend import ReadOptions, Source
-from stripe.frontends.registry import by_suffix, front_ends
+from stripe.frontends.registry import ENTRY_POINT_GROUP, by_suffix, front_ends
 from stripe.ir import ConfigError, StripeError
 from stripe.ir.errors import combine, did_you_mean
 from stripe.ir.package_data import data_dir
+from stripe.passes import registry as pass_registry
 from stripe.sweeps.metrics import EDP, METRICS, PATHS, path_fault
 from stripe.sweeps.schema import ObjectiveSpec, StrategySpec, SweepFile, WorkloadSpec
 from stripe.sweeps.space import MAX_SEARCHED, PASSES, DesignSpace, design_space
@@ -207,17 +211,29 @@ _LIBRARIES = ("islpy", "networkx", "numpy", "onnx")
 
 @cache
 def program_version() -> str:
-    """The version, with a hash of the program's own code, of its library of operators, and of the versions of the
-    libraries that it computes with: results of another state of them are not taken again."""
+    """The version, with a hash of the program's own code and that of other packages that register passes or front ends,
+    of its library of operators, and of the versions of the libraries that it computes with: results of another state of
+    them are not taken again."""
     found = hashlib.sha256()
-    for folder, pattern in (
-        (Path(__file__).parent.parent, "*.py"), (data_dir("tilelib"), "*"), (data_dir("grammar"), "*")
-    ):  # fmt: skip
+    own = [(Path(__file__).parent.parent, "*.py"), (data_dir("tilelib"), "*"), (data_dir("grammar"), "*")]
+    for folder, pattern in (*own, *_registering()):
         for file in sorted(each for each in folder.rglob(pattern) if each.is_file()):
             found.update(file.relative_to(folder).as_posix().encode())
             found.update(file.read_bytes())
     found.update(" ".join(map(_installed, _LIBRARIES)).encode())
     return f"{version('stripe-opt')}+{found.hexdigest()[:12]}"
+
+
+def _registering() -> Iterator[tuple[Path, str]]:
+    """The folders of other packages that register passes or front ends, with the pattern of their files."""
+    groups = (pass_registry.PASSES.group, ENTRY_POINT_GROUP)
+    places = (place for group in groups for place in registered(group).values())
+    for module in sorted({re.split(r"[.:]", place)[0] for place in places}):
+        spec = find_spec(module)
+        if spec is not None and spec.submodule_search_locations is not None:
+            yield from ((Path(folder), "*.py") for folder in spec.submodule_search_locations)
+        elif spec is not None and spec.origin is not None:
+            yield Path(spec.origin).parent, Path(spec.origin).name
 
 
 def _installed(library: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stripe.config.template import Parameter, evaluate
 from stripe.ir import ConfigError, StripeError
 from stripe.ir.errors import did_you_mean
-from stripe.sweeps.evaluate import ResultRow, RowStatus
+from stripe.sweeps.evaluate import ResultRow, RowStatus, broken_constraint
 from stripe.sweeps.metrics import Metrics, mixed, nested
 from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.space import PASSES, DesignPoint
@@ -55,7 +55,7 @@ def point_result(
         except ConfigError as error:  # a path that this machine has not
             return PointResult(point, tuple(rows), metrics, error.reason)
         if not kept:
-            return PointResult(point, tuple(rows), metrics, f"breaks the constraint {constraint}")
+            return PointResult(point, tuple(rows), metrics, broken_constraint(constraint))
     return PointResult(point, tuple(rows), metrics, "")
 
 

@@ -69,7 +69,7 @@ def swept(
     machines would stand side by side."""
     identity = plan.identity
     weights = {workload.name: workload.weight for workload in plan.workloads}
-    known = rows_by_point(store.rows())
+    known = rows_by_point(row for row in store.rows() if not row.breaks_other_than(plan.constraints))
     while points := strategy.ask():
         outcomes: dict[DesignPoint, Outcome] = {}
 

@@ -22,6 +22,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 
+from stripe.config.document import parse_document
 from stripe.config.model import Scalar
 from stripe.config.parameters import shown
 from stripe.ir import ConfigError
@@ -29,7 +30,7 @@ from stripe.sweeps.cache import row_checksum
 from stripe.sweeps.evaluate import ResultRow, RowStatus
 from stripe.sweeps.extras import extra
 from stripe.sweeps.metrics import COLUMNS
-from stripe.sweeps.plan import SweepPlan, read_plan
+from stripe.sweeps.plan import SweepPlan, plan_of
 from stripe.sweeps.results import PointResult, point_results
 from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.space import DesignPoint
@@ -66,9 +67,9 @@ class SweepFacts(BaseModel):
     """Unit and values of each axis."""
 
     def plan(self) -> SweepPlan:
-        """The plan of the results. Raises ConfigError where templates, workloads or the program changed since, or the
-        sweep file cannot be read."""
-        plan = read_plan(Path(self.file), self.defines)
+        """The plan of the results. Raises ConfigError where templates, workloads or the program changed since, or
+        cannot be read."""
+        plan = plan_of(parse_document(self.text, self.file), Path(self.file), self.defines)
         if plan.identity != self.identity:
             raise ConfigError(
                 "templates, workloads or the program changed since these results",
@@ -142,13 +143,15 @@ class ResultStore:
         return ConfigError(reason, path=str(self.folder / FILE), hint=hint)
 
     def add(self, rows: tuple[ResultRow, ...]) -> None:
-        """Keeps the rows of a point, all or none. Raises ConfigError where the disk is full."""
+        """Keeps the rows of a point, all or none, in place of older ones. Raises ConfigError where the disk is full."""
         try:
             with self._database as database:
                 places = ", ".join("?" * 13)
                 for row in rows:
                     packed = _packed(self._points, row)
-                    database.execute(f"INSERT INTO rows VALUES ({places})", (*packed, row_checksum(*packed)))
+                    database.execute(
+                        f"INSERT OR REPLACE INTO rows VALUES ({places})", (*packed, row_checksum(*packed))
+                    )
         except sqlite3.OperationalError as error:
             reason = f"cannot keep results: {error}"
             hint = "make room on the disk, then go on with --resume"

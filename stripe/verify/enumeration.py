@@ -1,9 +1,10 @@
 """Equality of small programs by enumeration: each point of each block runs once, over terms instead of numbers.
 
 An element of a buffer holds the number of a term in a table that both programs share. Equal numbers are equal terms, so
-that two programs are equal when their outputs hold the same numbers. Nothing here but the clock comes from
-`stripe.poly` or from the proof: the one is the check of the other. The run also finds accesses out of bounds, reads of
-undefined elements, elements assigned twice, and races between the points of a block.
+that two programs are equal when their outputs hold the same numbers. Of `stripe.poly` and of the proof nothing is used
+but the clock, the words of a witness, and the form of user tensors: the one is the check of the other. The run also
+finds accesses out of bounds, reads of undefined elements, elements assigned twice, and races between the points of a
+block.
 """
 
 from __future__ import annotations

@@ -245,6 +245,14 @@ def test_verify_diagnostics(tmp_path: Path, capsys: Capture) -> None:
     assert f"{path}:19: error: unexpected error: " in err
 
 
+@pytest.mark.parametrize("line", ["expected-remarks@unknown {{no}}", "expected-error@next {{no}}"])
+def test_announcements_are_spelled_rightly(line: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "e.stripe"
+    path.write_text(f"// {line}\n{MATMUL}", "utf-8")
+    assert main([str(path), "--verify-diagnostics"]) == 1
+    assert f"{path}:1: error: this announces no message" in capsys.readouterr().err
+
+
 def test_verify_diagnostics_of_remarks(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "r.stripe"
     text = MATMUL.replace(

@@ -94,3 +94,18 @@ def test_constants_have_magnitudes_too() -> None:
     assert bounds is not None and known is not None
     assert bounds["C"].min() > 0
     assert np.array_equal(bounds["C"], known["C"])
+
+
+def test_sums_in_loops_around_a_block_count_too() -> None:
+    """Tiles of a sum change its order and not its terms; partial sums in a buffer of their own have fewer."""
+    text = "function (A[M=2, K=4096], B[K, N=2]) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }"
+    program = stripe.parse(text, name="p.tile")
+    inputs = {ref.name: np.ones(ref.sizes, np.float32) for ref in program.inputs}
+    flat = rounding_bounds(program, inputs)
+    assert flat is not None
+    for size in (1, 64):
+        tiled = stripe.run_passes(program, f"autotile{{reqs=[contraction],fixed={{k={size}}},acc_idxs=true}}")
+        assert len(tiled.main.statements[0].statements) == 1  # pyright: ignore[reportAttributeAccessIssue]
+        bounds = rounding_bounds(tiled, inputs)
+        assert bounds is not None
+        assert np.array_equal(bounds["C"], flat["C"])

@@ -218,6 +218,14 @@ def test_timing_lists_passes_and_their_sum() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("bad_passes")
+def test_timing_lists_a_pass_that_fails() -> None:
+    timing = Timing()
+    with pytest.raises(InternalFault):
+        _run("x:crash", timing)
+    assert "x (crash), failed" in timing.table()
+
+
 def test_the_round_trip_check_accepts_what_prints_well_and_names_what_does_not() -> None:
     _run("prune_indexes", RoundTripCheck())
     broken = parse_program(MATMUL)

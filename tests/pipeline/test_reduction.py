@@ -20,6 +20,7 @@ from stripe.pipeline.reduction.input import ReductionInput, steps_for
 from stripe.pipeline.reduction.search import Search, Step, cuts, smaller_numbers
 from stripe.pipeline.reproducer import Reproducer
 from stripe.tile import compile_tile
+from stripe.verify.soundness import check_memory
 
 TILE = """function (A[N=8, M=6]: i32, B[M, K=5]: fp16, C[K]: fp32) -> (O, P) {
   [[pid(conv)]] T[i, j : N, K] = +(A[i, k] * B[k, j]), k < 4 no_defract;
@@ -84,6 +85,15 @@ def test_a_stripe_program_shrinks_and_stays_valid() -> None:
     assert "//" not in result.text.replace(") { // ", "").replace("( // ", "")
     for candidate in tried:
         assert verify_structural(parse_program(candidate)) == []
+
+
+def test_a_program_that_stays_in_its_buffers_goes_on_to_do_so() -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
+    text = print_program(compile_tile(example.read_text("utf-8"), "conv.tile"))
+    _, tried = reduced(ReductionInput(text, "stripe"), "I[-1 + j + y")
+    assert len(tried) > 10
+    for candidate in tried:
+        assert all(finding.unknown for finding in check_memory(parse_program(candidate)))
 
 
 def test_passes_and_options_shrink_in_a_reproducer() -> None:

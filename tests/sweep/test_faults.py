@@ -252,3 +252,86 @@ def test_a_front_without_points_tells_why(sweep_file: SweepWriter, tmp_path: Pat
     assert "did you mean 'units.CONV[0].utilisation'?" in error
     assert sweep(["best", out, "--front"]) == 2
     assert "no point has a metric 'units.CNV[0].utilisation'" in capsys.readouterr().err
+
+
+def test_a_constraint_that_is_gone_breaks_nothing_any_more(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture
+) -> None:
+    """A point that broke a constraint over parameters has no metrics; without the constraint it is computed."""
+    out, axes = str(tmp_path / "out"), {"SRAM_SIZE_KIB": {"values": [4, 64]}}
+    path = sweep_file(axes=axes, constraints=["SRAM_SIZE_KIB < 32"])
+    assert sweep(["run", str(path), "--out", out, "--jobs", "1"]) == 0
+    assert "1 not feasible" in capsys.readouterr().err
+    path = sweep_file(axes=axes, constraints=["SRAM_SIZE_KIB < 100"])
+    assert sweep(["run", str(path), "--out", out, "--jobs", "1", "--resume"]) == 0
+    assert "2 points in " in (said := capsys.readouterr().err) and "1 of them from before, 0 not" in said
+    assert [row.status for row in rows(tmp_path / "out")] == [RowStatus.OK, RowStatus.OK]
+
+
+@pytest.fixture
+def edited_list(tmp_path: Path) -> Callable[[], Path]:
+    """A pass list of the user; each call edits it."""
+
+    def edit() -> Path:
+        path = tmp_path / "mine.json"
+        known = path.read_text("utf-8") if path.exists() else '{"hardware": "dsp_conv", "passes": []}'
+        path.write_text(f"// again\n{known}", "utf-8")
+        return path
+
+    return edit
+
+
+def test_results_of_a_template_that_changed_are_not_explained_by_it(
+    sweep_file: SweepWriter, edited_list: Callable[[], Path], tmp_path: Path, capsys: Capture
+) -> None:
+    out = str(tmp_path / "out")
+    path = sweep_file(axes={}, passes=[str(edited_list())])
+    assert sweep(["run", str(path), "--out", out, "--jobs", "1"]) == 0
+    path.unlink()  # the store knows the sweep
+    assert sweep(["report", out]) == 0
+    capsys.readouterr()
+    assert sweep(["best", out]) == 0
+    assert "warning" not in capsys.readouterr().err
+    edited_list()
+    assert sweep(["report", out]) == 2
+    assert sweep(["verify", out]) == 2
+    assert capsys.readouterr().err.count("changed since these results") == 2
+    assert sweep(["best", out]) == 0
+    assert (
+        "warning: templates, workloads or the program changed since these results" in capsys.readouterr().err
+    )
+
+
+def test_a_template_that_changes_meanwhile_ends_the_run(
+    sweep_file: SweepWriter,
+    edited_list: Callable[[], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    add = ResultStore.add
+
+    def add_and_edit(self: ResultStore, found: tuple[ResultRow, ...]) -> None:
+        add(self, found)
+        edited_list()
+
+    monkeypatch.setattr(ResultStore, "add", add_and_edit)
+    path = sweep_file(axes={"CLOCK_MHZ": {"values": [400, 500]}}, passes=[str(edited_list())])
+    assert sweep(["run", str(path), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 2
+    assert "a template changed while the sweep ran" in capsys.readouterr().err
+    assert len(rows(tmp_path / "out")) == 1
+
+
+def test_a_pass_of_another_package_is_part_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(
+        plan, "registered", lambda group: {"mine": "myplug:Mine"} if "passes" in group else {}
+    )
+    module = tmp_path / "myplug.py"
+    versions = {plan.program_version.__wrapped__()}
+    for text in ("UNIT = 1", "UNIT = 2"):
+        module.write_text(text, "utf-8")
+        versions.add(plan.program_version.__wrapped__())
+    assert len(versions) == 3

@@ -15,7 +15,7 @@ from stripe.sweeps.evaluate import ResultRow, RowStatus
 from stripe.sweeps.plan import SweepPlan
 from stripe.sweeps.report.data import page_data
 from stripe.sweeps.report.page import page_html
-from stripe.sweeps.results import PointResult, best_point, pareto_front, point_results
+from stripe.sweeps.results import PointResult, best, best_point, pareto_front, point_results
 from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.space import DesignPoint
 from stripe.sweeps.store import SweepFacts
@@ -64,6 +64,9 @@ def test_what_a_point_does_not_use_counts_zero() -> None:
     objective = ObjectiveSpec(metric="energy.compute CONV")
     assert best_point(points, objective).point.choices == {"N": 2}
     assert [point.point.choices["N"] for point in pareto_front(points, (objective,))] == [2]
+    assert [point.value("energy.compute CONV") for point in points] == [5.0, 0.0]
+    assert [point.outcome((objective,)) for point in points] == [(5.0,), (0.0,)]
+    assert best(points, ObjectiveSpec(metric="energy.compute NONE")) == ()
 
 
 def test_the_page_holds_its_data_and_no_text_ends_its_script() -> None:

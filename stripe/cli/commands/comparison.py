@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from stripe.cli.commands.run_report import ComparisonJson
 from stripe.exec.compare import LOOSE, Tolerance, compare, layered, tolerance_for, worst_element
 from stripe.exec.interp import interpret
+from stripe.exec.precision import is_doubtful, measured_bounds
 from stripe.exec.rounding import rounding_bounds, telling
 from stripe.frontends.frontend import ReadOptions, Source
 from stripe.frontends.registry import find_front_end
@@ -37,6 +38,8 @@ class ComparedRun:
         tolerance = max(both, key=lambda tolerance: (tolerance.relative, tolerance.absolute))
         tolerance = layered(tolerance, self.original)
         bounds = {} if tolerance.exact else telling(rounding_bounds(self.original, self.inputs), expected)
+        if is_doubtful(expected, self.outputs, tolerance):
+            bounds = measured_bounds(self.original, self.inputs, expected, tolerance) | bounds
         found = tuple(compare(expected, self.outputs, tolerance, bounds))
         identical = not found and not compare(expected, self.outputs)
         blame = self._blame(reference, expected, tolerance) if found else ""

@@ -22,6 +22,8 @@ from stripe.pipeline.instrument import Instrument
 _EXPECTED = re.compile(
     r"expected-(?P<kind>error|warning|remark)\s*(?:@\s*(?P<place>[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*?)\}\}"
 )
+_MEANT = re.compile(r"expected-\w+[^{}]*\{\{")
+"""The beginning of an announcement, rightly spelled or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,20 @@ def all_errors(error: StripeError) -> Iterator[StripeError]:
 
 
 def expectations(source: Source) -> list[Message]:
-    """The diagnostics that the comments of a source announce."""
-    return [
-        Message(match["kind"], _line(match["place"], number), match["text"])
-        for number, line in enumerate(source.text.splitlines(), start=1)
-        for match in _EXPECTED.finditer(line)
-    ]
+    """The diagnostics that the comments of a source announce. Raises StripeError for one that is misspelt."""
+    found: list[Message] = []
+    for number, line in enumerate(source.text.splitlines(), start=1):
+        announced = [*_EXPECTED.finditer(line)]
+        if len(announced) < len(_MEANT.findall(line)):
+            raise StripeError(
+                "this announces no message",
+                path=source.name,
+                line=number,
+                hint="write expected-error, expected-warning or expected-remark, with a place or without, and "
+                "{{text}}: expected-error@+1 {{unknown pass}}",
+            )
+        found += [Message(m["kind"], _line(m["place"], number), m["text"]) for m in announced]
+    return found
 
 
 def _line(place: str | None, number: int) -> int | None:

@@ -37,7 +37,7 @@ def hierarchy_for(
 ) -> Hierarchy:
     """The machine for a product of two operands, of which `stationary` takes that role: the memories between the main
     memory and the unit, the farthest first, and the axes of its grid. `compute_pJ` and `step_cycles` are those of one
-    point on one unit, to which the cycles of the array and of the buses come; None where time does not count.
+    point on one unit, to which the cycles of the grid and of the buses come; None where time does not count.
 
     Raises ConfigError for a machine without a main memory.
     """

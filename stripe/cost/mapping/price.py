@@ -15,7 +15,7 @@ TIE = 1e-15
 """Cycles for a pJ, where mappings take the same time."""
 
 
-class Price:
+class MappingPrices:
     """The price of mappings of one skeleton. Mappings have a row of factors, one for each term; where two tables are
     given, each row of one stands for a part of the indices, and is multiplied with each of the other."""
 

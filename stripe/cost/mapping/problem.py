@@ -1,4 +1,4 @@
-"""A mapping problem: a loop nest with its operands, and the levels and array of the machine that runs it."""
+"""A mapping problem: a loop nest with its operands, and the levels and grid of the machine that runs it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripe.ir.frozen import replace
+from stripe.poly.connected import connected
 
 Coefficients = Mapping[str, int]
 """One dimension of a tensor as a linear form over the indices of the nest."""
@@ -76,14 +77,10 @@ class LoopNest:
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """The indices, those that share a dimension of an operand together (`x + k` of a window): the number of
         elements of any box is a product with one factor for each group."""
-        groups: list[set[str]] = [{name} for name in self.ranges]
-        for operand in self.operands:
-            for form in operand.index:
-                linked = {name for name, coefficient in form.items() if coefficient}
-                joined = [group for group in groups if group & linked]
-                if len(joined) > 1:
-                    groups = [g for g in groups if g not in joined] + [set[str]().union(*joined)]
+        forms = (form for operand in self.operands for form in operand.index)
+        linked = ([name for name, coefficient in form.items() if coefficient] for form in forms)
         order = list(self.ranges)
+        groups = connected([*([name] for name in order), *linked])
         return tuple(tuple(sorted(group, key=order.index)) for group in groups)
 
     @cached_property
@@ -112,7 +109,7 @@ class LoopNest:
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension of the array of parallel units: at most `size` values of `indices` run along it at one time.
+    """A dimension of the grid of parallel units: at most `size` values of `indices` run along it at one time.
 
     Elements that several positions need are read once and multicast; results that they add to one element are summed
     on the way.
@@ -149,7 +146,7 @@ class Level:
 @dataclass(frozen=True)
 class Link:
     """A bus, the ports of a memory or a transfer unit, and the cycles for which a byte needs it. One that is `apart`
-    belongs to one position of the array, and each position has its like. Each transfer takes `latency` cycles besides.
+    belongs to one position of the grid, and each position has its like. Each transfer takes `latency` cycles besides.
     """
 
     resource: str
@@ -160,14 +157,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """The machine: levels from the outermost, which holds everything, to the innermost; axes of the array.
+    """The machine: levels from the outermost, which holds everything, to the innermost; axes of the grid.
 
     `compute_pJ` is the energy of one point of the nest. Unless `shares_diagonals`, only one index of a window runs in
-    space. A step of the array takes `step_cycles`, a cycle `leakage_pJ` of static energy; `links` are the resources
-    between two memories, or a memory and the array (""), where time counts. Units that `hold_operands` are no grid that
-    works in step: each runs the loops inside of the last node, reads each operand of them once, whether others read it
+    space. A step of the grid takes `step_cycles`, a cycle `leakage_pJ` of static energy; `links` are the resources
+    between two memories, or a memory and the grid (""), where time counts. Units that `hold_operands` do not work
+    in step: each runs the loops inside of the last node, reads each operand of them once, whether others read it
     or not, and writes each result once. `routes` are, by operand, the pairs of memories between which it moves without
-    another memory of the levels, "" being the array; an operand that is not among them moves between all.
+    another memory of the levels, "" being the grid; an operand that is not among them moves between all.
     """
 
     levels: tuple[Level, ...]

@@ -19,7 +19,7 @@ import numpy as np
 
 from stripe.cost.mapping.dominance import undominated
 from stripe.cost.mapping.loop_mapping import LoopMapping
-from stripe.cost.mapping.price import Price
+from stripe.cost.mapping.price import MappingPrices
 from stripe.cost.mapping.problem import Floats, Hierarchy, Integers, LoopNest
 from stripe.cost.mapping.skeletons import skeletons
 from stripe.cost.mapping.splits import IndexSplit, IndexSplits, Table, fewer
@@ -126,7 +126,6 @@ def search(
         if combined >= limit:
             bound = min(bound, each.bound)
             continue
-        each.left_out = inf
         combined += each.search(best, WIDEST, limit - combined)
         bound = min(bound, each.left_out if each.is_whole else 0.0)
     bound = inf if bound >= best.bound else bound  # the mappings left out are no better
@@ -211,7 +210,7 @@ class _SkeletonSearch:
         self._skeleton = terms.skeleton
         self._limits = terms.limits
         self._groups = sorted(groups, key=lambda group: len(group.choices))
-        self._price = Price(terms, objective)
+        self._price = MappingPrices(terms, objective)
         self._one = np.ones((1, len(terms.terms)))
         lows = [group.factors.min(axis=0) for group in self._groups]
         self._rests = [np.prod([self._one[0], *lows[n + 1 :]], axis=0) for n in range(len(lows))]
@@ -225,6 +224,7 @@ class _SkeletonSearch:
         more are priced; `left_out` is the least price that these may have.
         """
         priced = 0
+        self.left_out = inf
         rows = self._one
         picks = np.zeros((1, 0), np.int64)
         for number, group in enumerate(self._groups):

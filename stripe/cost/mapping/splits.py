@@ -19,7 +19,7 @@ Table: TypeAlias = tuple[Integers, Integers]
 
 @dataclass(frozen=True)
 class IndexSplit:
-    """The parts of one index: its extent inside each node (space included), and along each axis of the array."""
+    """The parts of one index: its extent inside each node (space included), and along each axis of the grid."""
 
     within: tuple[int, ...]
     spatial: tuple[int, ...]

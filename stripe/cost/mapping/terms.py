@@ -83,7 +83,7 @@ class PriceTerms:
         self.cycles: defaultdict[str, Cycles] = defaultdict(lambda: defaultdict(float))
         """By resource, the cycles for which each of some terms needs it."""
         self.serial: Cycles = defaultdict(float)
-        """The cycles of some terms where nothing overlaps: on the slowest link of each way, and on the array."""
+        """The cycles of some terms where nothing overlaps: on the slowest link of each way, and on the grid."""
         self.limits: list[Limit] = []
         self._timed = bool(hierarchy.links)
         fills: dict[str, int] = {}
@@ -102,7 +102,7 @@ class PriceTerms:
             self.limits.append(Limit([places], float(axis.size)))
         if self._timed:
             steps = self._add("steps", 0.0, Boxes.steps)
-            self.cycles["array"][steps] = self.serial[steps] = hierarchy.step_cycles
+            self.cycles["grid"][steps] = self.serial[steps] = hierarchy.step_cycles
 
     @property
     def busiest(self) -> list[Cycles]:
@@ -115,7 +115,7 @@ class PriceTerms:
 
     def factors(self, splits: Mapping[str, Table]) -> tuple[Floats, Integers]:
         """The factor of each term for each combination of splits of the indices of a group, one row a choice, and the
-        numbers of these splits. No combinations where the array runs none of a window in space."""
+        numbers of these splits. No combinations where the grid runs none of a window in space."""
         picks = np.indices([len(within) for within, _ in splits.values()]).reshape(len(splits), -1)
         if not self.hierarchy.shares_diagonals:
             across = [
@@ -157,7 +157,7 @@ class PriceTerms:
             pJ += parent.write_pJ * size
             self.constant_pJ -= total * parent.read_pJ
             both = [(parent.memory, ""), ("", parent.memory)]
-        self._add_moved(f"{operand.name} array", pJ, _Used(operand, parent), both, size)
+        self._add_moved(f"{operand.name} grid", pJ, _Used(operand, parent), both, size)
 
     def _add_moved(
         self,
@@ -209,7 +209,7 @@ class _Moved:
 
 @dataclass(frozen=True)
 class _Used:
-    """The elements of an operand that the array reads from, or writes to, the level that holds them next to it."""
+    """The elements of an operand that the grid reads from, or writes to, the level that holds them next to it."""
 
     operand: Operand
     level: Level
@@ -248,7 +248,7 @@ class Boxes:
         self._moved: dict[tuple[int, tuple[int, ...]], Floats] = {}
 
     def steps(self) -> Floats:
-        """The steps of the array."""
+        """The steps of the grid."""
         return self._rounds(self._positions)
 
     def places(self, axis: int) -> Floats:
@@ -289,7 +289,7 @@ class Boxes:
         return self._moved[key]
 
     def used(self, operand: Operand, level: Level) -> Floats:
-        """Elements of an operand that the array reads from one instance of a level, or that one unit reads, which holds
+        """Elements of an operand that the grid reads from one instance of a level, or that one unit reads, which holds
         operands."""
         if self._hierarchy.hold_operands:
             # the extents inside the last memory that holds an operand: all, where none does
@@ -305,7 +305,7 @@ class Boxes:
         return steps * room_and_elements(operand, self._group, together)[1]
 
     def readers(self, level: Level) -> Floats:
-        """The instances of a level that the array reads, or the units that read for themselves."""
+        """The instances of a level that the grid reads, or the units that read for themselves."""
         return _product(self._positions.values()) if self._hierarchy.hold_operands else self.instances(level)
 
     def _slid(self, slide: Slide, axes: tuple[int, ...]) -> Floats:

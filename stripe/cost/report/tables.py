@@ -64,12 +64,20 @@ def _statements(report: SimulationJson) -> Table:
 
 def _units(report: SimulationJson) -> Table:
     busy = [unit for unit in report.units if unit.busy_cycles > 0]
+    seen = Counter[str]()  # the first units of each name before others
+    ranks: dict[str, int] = {}
+    for unit in busy:
+        name = unit.unit.partition("[")[0]
+        ranks[unit.unit] = seen[name]
+        seen[name] += 1
+    shown = {unit.unit for unit in sorted(busy, key=lambda unit: ranks[unit.unit])[:_MOST_UNITS]}
     rows = [
         (
             u.unit, u.kind, percent(u.busy_cycles, report.latency_cycles), f"{100 * u.utilisation:.1f} %",
             _largest(u.stalls, 3),
         )
-        for u in busy[:_MOST_UNITS]
+        for u in busy
+        if u.unit in shown
     ]  # fmt: skip
     idle = len(report.units) - len(busy)
     hidden = len(busy) - len(rows)

@@ -24,6 +24,7 @@ from stripe.emit.loops.gcc_hazards import GccHazards, carries_sums
 from stripe.emit.loops.hints import SimdHint
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, plan_block
+from stripe.emit.loops.products import products
 from stripe.emit.loops.scope import CodeScope, Names
 from stripe.emit.loops.tiles import DotTile
 from stripe.ir import Block, Refinement, Special
@@ -60,7 +61,7 @@ class BlockEmitter:
         self, block: Block, accumulators: Mapping[int, Accumulator], writer: Writer, *, depth: int
     ) -> None:
         """Emits the statements at one point of `block`, which has `depth` blocks around it."""
-        live = live_statements(block)
+        live, fused = live_statements(block), products(block)
         for number, statement in enumerate(block.statements):
             for fill in due_fills(statement, writer.scope):
                 writer.fill(*fill)
@@ -69,7 +70,7 @@ class BlockEmitter:
             elif isinstance(statement, Special):
                 self._special(statement, writer)
             elif number in live:
-                emit_statement(number, block, accumulators, writer)
+                emit_statement(statement, block, accumulators.get(number), fused, writer)
 
     def _special(self, special: Special, writer: Writer) -> None:
         """Emits a special. It reads all of its inputs before it writes, so that those are copied that share memory with

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from stripe.emit.c.intrinsics import c_form, intrinsic, is_operator, merge
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
-from stripe.emit.loops.products import products
 from stripe.ir import (
     DTYPES,
     Agg,
@@ -19,7 +18,6 @@ from stripe.ir import (
     Load,
     LoadIndex,
     ScalarStatement,
-    Special,
     Store,
     result_dtype,
     scalar_defined,
@@ -41,19 +39,20 @@ def live_statements(block: Block) -> set[int]:
 
 
 def emit_statement(
-    number: int, block: Block, accumulators: Mapping[int, Accumulator], writer: Writer
+    statement: ScalarStatement | Store,
+    block: Block,
+    accumulator: Accumulator | None,
+    fused: Mapping[str, tuple[str, str]],
+    writer: Writer,
 ) -> None:
-    """Emits statement `number` of `block`, a scalar as a `const` variable of its own. A product that a sum alone uses
-    becomes part of a multiply-add.
+    """Emits a statement of `block`, a scalar as a `const` variable of its own. A product that a sum alone uses, which
+    are the `fused`, becomes part of a multiply-add.
     """
-    statement = block.statements[number]
-    assert not isinstance(statement, Block | Special)
-    fused = products(block)
     if isinstance(statement, Intrinsic) and statement.into in fused:
         return
     if isinstance(statement, Store):
         factors = fused.get(statement.value)
-        _store(statement, block.ref(statement.ref).agg, accumulators.get(number), writer, factors)
+        _store(statement, block.ref(statement.ref).agg, accumulator, writer, factors)
         return
     text, dtype = _value(statement, writer)
     words = set(re.findall(r"\w+", text))

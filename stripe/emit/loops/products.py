@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from stripe.ir import DTYPES, Agg, Block, Intrinsic, Load, Store, scalars_used
 
 
 def products(block: Block) -> dict[str, tuple[str, str]]:
     """The products that a sum by aggregation alone uses, with their factors: each may be rounded together with it."""
-    uses = [name for statement in block.statements for name in scalars_used(statement)]
-    summed = {
-        statement.value
-        for statement in block.statements
-        if isinstance(statement, Store)
-        and (ref := block.ref(statement.ref)).agg is Agg.ADD
-        and ref.dtype.is_float
-        and not ref.dtype.is_narrow
+    uses = Counter(name for statement in block.statements for name in scalars_used(statement))
+    sums = {
+        ref.name
+        for ref in block.refinements
+        if ref.agg is Agg.ADD and ref.dtype.is_float and not ref.dtype.is_narrow
     }
+    summed = {s.value for s in block.statements if isinstance(s, Store) and s.ref in sums}
     return {
         statement.into: (statement.inputs[0], statement.inputs[1])
         for statement in block.statements
         if isinstance(statement, Intrinsic)
         and statement.op == "mul"
         and statement.into in summed
-        and uses.count(statement.into) == 1
+        and uses[statement.into] == 1
     }
 
 

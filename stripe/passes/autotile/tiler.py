@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from stripe.cost.counts.tiles import Ints
 from stripe.cost.time.price import Price
 from stripe.cost.time.tiles import ALL_STAYS, NONE_STAYS, Retention
 from stripe.ir import Block, Program, Tags, content_key, replace_at
@@ -18,7 +17,7 @@ from stripe.ir.content import ContentKey
 from stripe.ir.frozen import replace
 from stripe.passes.autotile.choice import CLOSE, Choice, PriceOf, Refused, choose
 from stripe.passes.autotile.search import Ranked, TileSearch
-from stripe.passes.autotile.tiling import UNSURE, Tiling, cost_text
+from stripe.passes.autotile.tiling import UNSURE, Tiling, candidate_sizes, cost_text
 from stripe.passes.base import PassContext, Refusal
 from stripe.rewrite.excerpt import company, excerpt, unnamed
 from stripe.rewrite.tile import tile_block
@@ -82,27 +81,6 @@ class _Searched:
     def table(self) -> str:
         """The candidates as a table."""
         return self.tiling.table(self.search, self.tiles, self.found)
-
-
-def candidate_sizes(options: Autotile, tiling: Tiling, *, sums: bool) -> list[Ints]:
-    """The sizes to try of each index, ascending; with or without parts of sums."""
-    found: list[Ints] = []
-    lanes = tiling.lanes(options.vector_bytes)
-    for column, (name, size) in enumerate(zip(tiling.names, tiling.ranges, strict=True)):
-        sizes = np.arange(1, size + 1, dtype=np.int64)
-        if options.only_even:
-            sizes = sizes[size % sizes == 0]
-        if options.only_po2:
-            sizes = sizes[(sizes & (sizes - 1) == 0) | (sizes == size)]
-        if name in lanes:
-            whole = (sizes % lanes[name] == 0) & (size > lanes[name])
-            sizes = sizes[whole | (sizes == size)]
-        if not (sums and options.acc_idxs) and column not in tiling.out_columns:
-            sizes = sizes[-1:]
-        if name in options.fixed:
-            sizes = np.array([min(options.fixed[name], size)], dtype=np.int64)
-        found.append(sizes)
-    return found
 
 
 class BlockTiler:

@@ -1,4 +1,4 @@
-"""A block to tile: its views, the limits of its tiles, and the estimate of their cost."""
+"""A block to tile: its views, the limits of its tiles, the sizes to try, and the estimate of their cost."""
 
 from __future__ import annotations
 
@@ -296,3 +296,24 @@ def _row(sizes: Sequence[int]) -> Ints:
 def cost_text(cost: float) -> str:
     """A cost in a few digits: whole from a thousand on."""
     return f"{cost:.0f}" if cost >= 1000 else f"{cost:.6g}"
+
+
+def candidate_sizes(options: Autotile, tiling: Tiling, *, sums: bool) -> list[Ints]:
+    """The sizes to try of each index, ascending; with or without parts of sums."""
+    found: list[Ints] = []
+    lanes = tiling.lanes(options.vector_bytes)
+    for column, (name, size) in enumerate(zip(tiling.names, tiling.ranges, strict=True)):
+        sizes = np.arange(1, size + 1, dtype=np.int64)
+        if options.only_even:
+            sizes = sizes[size % sizes == 0]
+        if options.only_po2:
+            sizes = sizes[(sizes & (sizes - 1) == 0) | (sizes == size)]
+        if name in lanes:
+            whole = (sizes % lanes[name] == 0) & (size > lanes[name])
+            sizes = sizes[whole | (sizes == size)]
+        if not (sums and options.acc_idxs) and column not in tiling.out_columns:
+            sizes = sizes[-1:]
+        if name in options.fixed:
+            sizes = np.array([min(options.fixed[name], size)], dtype=np.int64)
+        found.append(sizes)
+    return found

@@ -92,16 +92,16 @@ class MappingBuilder:
                 levels.append(([name for name, _ in loops], inside))
             parts = {name: inside[name] // prod(split.spatial) for name, split in plan.splits.items()}
             return _pruned(self._nested(block, levels, parts))
-        array = _Array.of(plan, self.unit, unit, {index.name for index in block.indices})
-        inside = {name: size // array.positions(name) for name, size in problem.ranges.items()}
-        space = {part.name: part.size for part in array.parts}
+        grid = _Grid.of(plan, self.unit, unit, {index.name for index in block.indices})
+        inside = {name: size // grid.positions(name) for name, size in problem.ranges.items()}
+        space = {part.name: part.size for part in grid.parts}
         sizes: list[tuple[list[str], dict[str, int]]] = []
         for loops, _ in _loop_levels(plan, problem):
             inside = {name: size // dict(loops).get(name, 1) for name, size in inside.items()}
             sizes.append(([name for name, _ in loops], {**inside, **space}))
         order = [name for name, size in inside.items() if size > 1]
         sizes.append((order, {**dict.fromkeys(inside, 1), **space}))
-        return _pruned(self._nested(array.spread(block), sizes))
+        return _pruned(self._nested(grid.spread(block), sizes))
 
     def _nested(
         self,
@@ -139,14 +139,14 @@ class _AxisIndex:
 
 
 @dataclass(frozen=True)
-class _Array:
+class _Grid:
     """The part of a mapping that runs in space, on units called `unit`; None where the units are not the grid."""
 
     unit: str | None
     parts: tuple[_AxisIndex, ...]
 
     @staticmethod
-    def of(plan: LoopMapping, name: str, unit: ExecUnit, taken: set[str]) -> _Array:
+    def of(plan: LoopMapping, name: str, unit: ExecUnit, taken: set[str]) -> _Grid:
         """The positions along each axis are a mixed radix of the indices that run along it. The indices that count them
         have none of the names `taken`."""
         parts: list[_AxisIndex] = []
@@ -163,7 +163,7 @@ class _Array:
                     step[index] *= size
                     stride *= size
             first *= axis.size
-        return _Array(name if first == unit.count else None, tuple(parts))
+        return _Grid(name if first == unit.count else None, tuple(parts))
 
     def positions(self, index: str) -> int:
         return prod(part.size for part in self.parts if part.index == index)

@@ -14,6 +14,7 @@ from stripe.pipeline.reduction import ir, tile
 from stripe.pipeline.reduction.search import Step, fewer, one_changed
 from stripe.pipeline.reproducer import Reproducer
 from stripe.tile import parse_tile, print_tile
+from stripe.verify.soundness import check_memory
 
 Entry = dict[str, JsonValue]
 Form = TypeVar("Form")
@@ -51,7 +52,8 @@ def steps_for(document: ReductionInput) -> Sequence[Step[ReductionInput]]:
     """
     found: list[Step[ReductionInput]] = [fewer_passes, fewer_options] if document.passes else []
     if document.language == "stripe":
-        return [*found, *(_in_form(step, _parse_stripe, print_program, _valid_stripe) for step in ir.STEPS)]
+        valid = _memory_safe if _memory_safe(document.text) else _valid_stripe
+        return [*found, *(_in_form(step, _parse_stripe, print_program, valid) for step in ir.STEPS)]
     valid = tile.compiles if tile.compiles(document.text) else _parses
     parse_tile(document.text)
     return [*found, *(_in_form(step, parse_tile, print_tile, valid) for step in tile.STEPS)]
@@ -80,6 +82,11 @@ def _valid_stripe(text: str) -> bool:
         return not verify_structural(_parse_stripe(text))
     except StripeError:  # a name or a number that the text cannot hold
         return False
+
+
+def _memory_safe(text: str) -> bool:
+    """Whether a program is valid, stays in its buffers, and reads what it wrote, as far as that can be told."""
+    return _valid_stripe(text) and all(finding.unknown for finding in check_memory(_parse_stripe(text)))
 
 
 def _parses(text: str) -> bool:

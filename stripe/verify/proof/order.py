@@ -9,7 +9,7 @@ from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.terms import Read
 
 
-def in_order(definitions: Definitions, read: Read) -> list[Read]:
+def reads_in_order(definitions: Definitions, read: Read) -> list[Read]:
     """The reads that lead to `read` through stores, each after those that lead to it: to be defined in this order
     where programs are deeper than Python's stack."""
     done: dict[Read, None] = {}

@@ -28,7 +28,7 @@ from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.excerpt import Excerpts, Problem
 from stripe.verify.proof.nested import DEPTH, difference
 from stripe.verify.proof.numbering import Numbering
-from stripe.verify.proof.order import in_order as reads_in_order
+from stripe.verify.proof.order import reads_in_order
 from stripe.verify.proof.pairs import BufferPair, KnownBuffers, Sides, folded_pairs, pairs_of
 from stripe.verify.proof.reaching import Reaching
 from stripe.verify.proof.relations import Mismatch

@@ -12,8 +12,9 @@ from stripe.exec.arith import Array
 from stripe.exec.compare import EXACT, LOOSE, Tolerance, compare, tolerance_for
 from stripe.exec.data import extreme_inputs, random_inputs
 from stripe.exec.errors import ExecutionError
-from stripe.exec.exactness import best_magnitude, order_free
+from stripe.exec.exactness import best_magnitude, order_free, takes_positive
 from stripe.exec.interp import interpret
+from stripe.exec.precision import is_doubtful, measured_bounds
 from stripe.ir import Block, Program, Special
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.variations import changed_by_sums, open_values, types_of_long_sums
@@ -25,6 +26,11 @@ SEEDS = (0, 1, 2, 3, 4, 5)
 """Seeds of the sets of small integers."""
 SEEDS_OF_PROVED = SEEDS[:2]
 """Seeds for programs that are proved equal."""
+SEEDS_OF_FRACTIONS = SEEDS[2:4]
+"""Seeds of the sets whose floats are multiples of `FRACTION`, where sums are exact on these too, or on no data."""
+FRACTION = 0.25
+SEEDS_OF_SIGNS = SEEDS[4:]
+"""Seeds of the sets with negative numbers also where the program takes logarithms, roots or quotients."""
 MOST_STEPS = 200_000_000
 """Points of programs that are run: half a minute of interpretation."""
 MOST_STEPS_OF_PROVED = 20_000_000
@@ -73,17 +79,24 @@ def _steps(block: Block, points: int, runs: int) -> int:
 @dataclass(frozen=True, slots=True)
 class DataSet:
     """Inputs for a program, drawn anew for each run. `breaks`: the assumption without which equal programs may differ
-    on them."""
+    on them. Floats are multiples of `step`; with `signs` also of numbers that should be positive."""
 
     name: str
     draw: Callable[[], Mapping[str, Array]]
     breaks: Assumption | None = None
+    step: float = 1.0
+    signs: bool = False
 
 
 def data_sets(program: Program, seeds: Sequence[int] = SEEDS) -> Iterator[DataSet]:
-    """Small integers, on which sums of floats are exact, extremes of the integers, then of floats."""
+    """Small integers and fractions, on which sums of floats are exact, extremes of the integers, then of floats."""
+    most = best_magnitude(program)
+    fractions = not order_free(program, most) or order_free(program, most, chains=True, step=FRACTION)
     for seed in seeds:
-        yield DataSet(f"seed {seed}", partial(random_inputs, program, seed))
+        step = FRACTION if fractions and seed in SEEDS_OF_FRACTIONS else 1.0
+        signs = seed in SEEDS_OF_SIGNS and takes_positive(program)
+        draw = partial(random_inputs, program, seed, step=step, signs=signs)
+        yield DataSet(f"seed {seed}", draw, step=step, signs=signs)
     dtypes = {ref.dtype for ref in program.inputs}
     if any(not dtype.is_float and dtype.kind != "bool" for dtype in dtypes):
         yield DataSet("extremes of the integers", partial(extreme_inputs, program, (), integers=True))
@@ -151,7 +164,7 @@ def _run_on(
     before: Program, after: Program, sets: Sequence[DataSet], assumed: frozenset[Assumption]
 ) -> JointRun:
     """The outcome on `sets`, without those on which `before` breaks: there is nothing to compare with."""
-    ran, agreed, rounded, allowed, broken = 0, False, False, list[str](), ""
+    ran, told, agreed, rounded, allowed, broken = 0, False, False, False, list[str](), ""
     for data in sets:
         try:
             results = _Results.of(before, after, data)
@@ -163,13 +176,16 @@ def _run_on(
             broken = broken or f"not run: with {data.name}: {error}"
             continue
         ran += 1
+        told |= results.tell
         if counts and not allowed_here:
             return JointRun(len(sets), f"with {data.name}: {counts}")
         agreed |= not found and data.breaks is None
         rounded |= not found and assumed.isdisjoint(_ROUNDING) and not results.same
         allowed += [data.name] if found else []
+    if ran and not told:
+        broken = f"ran both programs on {ran} data sets: all elements of a result are NaN"
     return JointRun(
-        ran, allowed=tuple(allowed), not_run="" if ran else broken, is_open=not agreed, rounded=rounded
+        ran, allowed=tuple(allowed), not_run="" if told else broken, is_open=not agreed, rounded=rounded
     )
 
 
@@ -190,7 +206,7 @@ class _Results:
     expected: Mapping[str, Array]
     actual: Mapping[str, Array]
     error: str
-    breaks: Assumption | None
+    data: DataSet
 
     @staticmethod
     def of(before: Program, after: Program, data: DataSet) -> _Results:
@@ -204,7 +220,18 @@ class _Results:
                 actual = interpret(after, given)
             except ExecutionError as error:
                 broken = str(error)
-        return _Results((before, after), (inputs, given), expected, actual, broken, data.breaks)
+        return _Results((before, after), (inputs, given), expected, actual, broken, data)
+
+    @property
+    def tell(self) -> bool:
+        """Whether no result is NaN in all elements, which is so whatever the program computes."""
+        found = (self.expected[name] for name in self._floats)
+        return not any(array.size and np.isnan(array).all() for array in found)
+
+    @property
+    def _floats(self) -> set[str]:
+        """The outputs of floats."""
+        return {ref.name for ref in self.programs[0].outputs if ref.dtype.is_float}
 
     @property
     def same(self) -> bool:
@@ -218,26 +245,35 @@ class _Results:
         tolerance = self._tolerance(assumed)
         with np.errstate(all="ignore"):
             actual = self._without_long_sums(assumed, tolerance)
-            differences = compare(self.expected, actual, tolerance)
+            if self.data.signs and Assumption.FINITE in assumed:
+                actual = self._replaced(actual, lambda name: ~self._finite(name))
+            bounds = self._bounds(actual, tolerance)
+            differences = compare(self.expected, actual, tolerance, bounds)
             if differences and assumed:
-                differences = compare(self.expected, self._closed(actual, assumed, tolerance), tolerance)
+                actual = self._closed(actual, assumed, tolerance, bounds)
+                differences = compare(self.expected, actual, tolerance, bounds)
         if differences:
             return "; ".join(map(str, differences))
-        if self.breaks is Assumption.ZERO_SIGN and Assumption.ZERO_SIGN not in assumed:
-            floats = {ref.name for ref in self.programs[0].outputs if ref.dtype.is_float}
+        if self.data.breaks is Assumption.ZERO_SIGN and Assumption.ZERO_SIGN not in assumed:
             return "; ".join(
                 f"'{name}' {_OTHER_SIGNS}"
                 for name, array in self.expected.items()
-                if name in floats and (np.signbit(array) != np.signbit(actual[name]))[array == 0].any()
+                if name in self._floats and (np.signbit(array) != np.signbit(actual[name]))[array == 0].any()
             )
         return ""
 
+    def _bounds(self, actual: Mapping[str, Array], tolerance: Tolerance) -> Mapping[str, Array]:
+        """Bounds of elements that agree by the size of the largest one alone."""
+        if self.data.breaks is not None or not is_doubtful(self.expected, actual, tolerance):
+            return {}
+        return measured_bounds(self.programs[0], self.inputs[0], self.expected, tolerance)
+
     def _tolerance(self, assumed: frozenset[Assumption]) -> Tolerance:
-        before = self.programs[0]
+        before, step = self.programs[0], self.data.step
         if Assumption.FLOAT_ORDER not in assumed:
             return tolerance_for(before)
         most = best_magnitude(before)
-        exact = all(order_free(program, most, chains=True) for program in self.programs)
+        exact = all(order_free(program, most, chains=True, step=step) for program in self.programs)
         return tolerance_for(before) if exact else LOOSE
 
     def _without_long_sums(self, assumed: frozenset[Assumption], tolerance: Tolerance) -> Mapping[str, Array]:
@@ -252,14 +288,26 @@ class _Results:
         return self._replaced(self.actual, lambda name: first[name] | second[name])
 
     def _closed(
-        self, actual: Mapping[str, Array], assumed: frozenset[Assumption], tolerance: Tolerance
+        self,
+        actual: Mapping[str, Array],
+        assumed: frozenset[Assumption],
+        tolerance: Tolerance,
+        bounds: Mapping[str, Array],
     ) -> Mapping[str, Array]:
         """The results `actual` of the second program, with those of the first where elements are open."""
         first, second = (
             open_values(program, given, results, assumed, tolerance)
             for program, given, results in self._sides()
         )
-        return self._replaced(actual, lambda name: first[name].meets(second[name], tolerance))
+        return self._replaced(
+            actual, lambda name: first[name].meets(second[name], tolerance, bounds.get(name))
+        )
+
+    def _finite(self, name: str) -> Array:
+        """The mask of the elements of an output that are numbers in both results."""
+        if name not in self._floats:
+            return np.ones(self.expected[name].shape, np.bool_)
+        return np.asarray(np.isfinite(self.expected[name]) & np.isfinite(self.actual[name]))
 
     def _sides(self) -> Iterator[tuple[Program, Mapping[str, Array], Mapping[str, Array]]]:
         """Each program with its inputs and results."""

@@ -184,7 +184,7 @@ class OpenValues:
         """Of several runs each; the first of both is the one without a variation."""
         return OpenValues(tuple(chosen), (_ValueRange.of(rounded), _mixed(chosen)))
 
-    def meets(self, other: OpenValues, tolerance: Tolerance) -> Array:
+    def meets(self, other: OpenValues, tolerance: Tolerance, bound: Array | None = None) -> Array:
         """The mask of the elements that are open in one of two runs, and may have one value in both. An element is open
         if variations change it.
         """
@@ -196,7 +196,7 @@ class OpenValues:
             ):
                 shared |= one.meets(two)
         for one, two in product(self.chosen, other.chosen):
-            shared |= agreement(one, two, tolerance)
+            shared |= agreement(one, two, tolerance, bound)
         return np.asarray(is_open & shared)
 
 
