@@ -6,6 +6,7 @@ equal code is built once.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -74,7 +75,8 @@ class Toolchain:
         """
         flags = (*self.flags, *(("-shared", "-fPIC") if shared else ()))
         native = any(flag in _NATIVE for flag in flags)
-        key = "\0".join([source, self.compiler, identity(self.compiler, native), *flags])
+        files = (_content(flag) for flag in flags)
+        key = "\0".join([source, self.compiler, identity(self.compiler, native), *flags, *files])
         suffix = ".so" if shared else ".exe"
         return self.cache.file(key, suffix, lambda folder: self._compile(source, flags, folder))
 
@@ -183,3 +185,9 @@ def _run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     except OSError as error:
         reason = f"cannot run the C compiler: {error.strerror}"
         raise ConfigError(reason, path=command[0], hint=_TRY_IT) from None
+
+
+def _content(flag: str) -> str:
+    """The hash of a file that a flag of the user names (`-include`, `@FILE`); empty where it names none."""
+    path = Path(re.split("[=@]", flag)[-1])
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -45,6 +47,18 @@ def test_equal_code_is_built_once(cache: Path) -> None:
     assert np.array_equal(second.run(sample.inputs)["C"], sample.expected["C"])
     compile_program(sample.program, CompileOptions(level="O1"))
     assert len(objects(cache)) == 2, "other flags, another object"
+
+
+def test_files_that_flags_name_are_part_of_the_key(cache: Path, tmp_path: Path) -> None:
+    header = tmp_path / "x.h"
+    options = CompileOptions(extra_flags=("-include", str(header)))
+    for text in ("", "// changed\n"):
+        header.write_text(text, "utf-8")
+        compile_program(matmul().program, options)
+    assert len(objects(cache)) == 2
+    header.write_text("#error changed\n", "utf-8")
+    with pytest.raises(CompileError):
+        compile_program(matmul().program, options)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "writable", "link", "folder"])
@@ -209,6 +223,19 @@ def test_bench_times_the_calls() -> None:
     timings = compile_program(sample.program).bench(sample.inputs, 5)
     assert len(timings.wall) == len(timings.processor) == 5
     assert 0 < timings.min <= timings.median < 1
+
+
+def test_the_time_of_a_kernel_is_that_of_all_points_of_main() -> None:
+    library = ctypes.CDLL(str(compile_program(matmul().program, CompileOptions(profile=True)).library))
+    clock = ctypes.c_double.in_dll(library, "st_kernel_seconds")
+    library.st_kernel_done(-1)
+    time.sleep(0.02)
+    library.st_kernel_done(0)
+    first = clock.value
+    library.st_kernel_done(0)
+    assert clock.value >= first >= 0.02
+    library.st_kernel_done(-1)
+    assert clock.value == 0.0
 
 
 def test_bench_gives_each_run_the_same_input() -> None:

@@ -58,6 +58,7 @@
 
   function drawFront() {
     const x = element("across").value, y = element("up").value;
+    const isFront = objectives.length === 2 && objectives.every((o) => [x, y].includes(o.metric)) && x !== y;
     const trace = (chosen, name, color, size, mode) => ({
       x: chosen.map((n) => points[n].metrics[x]), y: chosen.map((n) => points[n].metrics[y]), customdata: chosen,
       text: chosen.map(tip), hoverinfo: "text", type: "scatter", mode, name,
@@ -66,7 +67,7 @@
     const on = feasible.filter((n) => points[n].front).sort((a, b) => points[a].metrics[x] - points[b].metrics[x]);
     Plotly.react("front", [
       trace(feasible.filter((n) => !points[n].front), "dominated", "#9fb3c8", 7, "markers"),
-      trace(on, "not dominated", "#d1793a", 10, objectives.length === 2 ? "lines+markers" : "markers"),
+      trace(on, "not dominated", "#d1793a", 10, isFront ? "lines+markers" : "markers"),
     ], layout({ height: 460, xaxis: { title: { text: titled(x) } }, yaxis: { title: { text: titled(y) } } }), config);
   }
 
