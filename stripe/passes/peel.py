@@ -71,7 +71,7 @@ class Peel(Pass):
             statements: list[Statement] = list(block.statements)
             parts: dict[int, list[Block]] = {}
             for number, child in nest.children():
-                if not child.block.words.has_all(self.reqs):
+                if child.block.is_main or not child.block.words.has_all(self.reqs):
                     statements[number] = visit(child)
                 elif not child.block.words.has_any((*self.interior_set, *self.edge_set)):
                     parts[number] = self._peeled(child, context)

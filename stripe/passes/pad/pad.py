@@ -164,6 +164,8 @@ def _refusal(program: Program, kernel: Block) -> Refusal | None:
     output = output_of(kernel)
     if isinstance(output, Refusal):
         return output
+    if len(kernel.outputs) > 1:
+        return Refusal("it has several views for results")
     if kernel.passed or kernel.allocs:
         return Refusal("it allocates, or takes indices from outside")
     if program.main.points > 1:
