@@ -26,7 +26,7 @@ class TensorShape:
 Binding: TypeAlias = TensorShape | int | float
 """An argument for an input: the shape of a tensor, or a constant."""
 
-_SHAPE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*'?)=(?P<sizes>\d+(?:[xX]\d+)*)?(?::(?P<dtype>\w+))?")
+_SHAPE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*'?)=(?P<sizes>\d+(?:[xX]\d+)*)?(?::(?P<dtype>\w*))?")
 _CONSTANT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*'?)==(?P<value>[-+0-9.eE]+)")
 
 
@@ -36,7 +36,7 @@ def sizes_text(sizes: tuple[int, ...]) -> str:
 
 
 def parse_shape(text: str) -> tuple[str, Binding]:
-    """`A=128x20:fp32` (dtype optional), `A=:fp32` for rank 0, or `A==5` for a constant; raises ConfigError."""
+    """`A=128x20:fp32` (dtype optional), `A=:fp32` or `A=:` for rank 0, or `A==5` for a constant; raises ConfigError."""
     constant = _CONSTANT.fullmatch(text)
     if constant is not None:
         value = constant["value"]
@@ -55,7 +55,7 @@ def parse_shape(text: str) -> tuple[str, Binding]:
             f"cannot read the shape '{text}'", hint="write NAME=128x20:fp32, or NAME=:fp32 for a scalar"
         )
     dtype = match["dtype"]
-    if dtype is not None and dtype not in DTYPES:
+    if dtype not in (None, *DTYPES) and (dtype or match["sizes"]):
         hint = did_you_mean(dtype, DTYPES, f"the dtypes are {' '.join(DTYPES)}")
         raise ConfigError(f"unknown dtype '{dtype}' in the shape '{text}'", hint=hint)
     digits = re.split("[xX]", match["sizes"]) if match["sizes"] else []

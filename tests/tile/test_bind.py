@@ -24,6 +24,7 @@ def shape_of(statements: str, inputs: str) -> str:
         ("A=128X20", "A", "128x20:fp32"),
         ("_x'=3:i8", "_x'", "3:i8"),
         ("A=:bool", "A", "scalar:bool"),
+        ("A=:", "A", "scalar:fp32"),
     ],
 )
 def test_shapes_from_text(text: str, name: str, shape: str) -> None:
