@@ -102,6 +102,32 @@ def test_transfers_of_statements_one_after_the_other_add_up() -> None:
     assert units["DMA[0]"].stalls == {"nothing to do": pytest.approx(data.latency_cycles - reading - writing)}
 
 
+def test_a_main_of_several_points_takes_as_long_as_its_points() -> None:
+    """Each transfer has its latency at each point, and caches bring in what each point touches."""
+    points, row = load("cost/simulate/main_of_points"), 256 * 4
+    model = load_hardware("edge_npu")
+    found, _ = report(points, model)
+    bus = next(bus for bus in model.buses if bus.name == "ddr_read")
+    reading, writing = (
+        model.mem_units["DDR"].read_latency_cycles,
+        model.mem_units["DDR"].write_latency_cycles,
+    )
+    load0, _, store0 = found.costs
+    route = load0.cycles - 16 * (row / bus.bytes_per_cycle)
+    assert route >= 16 * reading > 0
+    assert store0.cycles >= 16 * (row / bus.bytes_per_cycle + writing)
+    inside = source("cost/simulate/kernels_in_main_of_points")
+    flat = inside.replace("main block [z:64]", "main block []").replace(
+        "block [i:65536]", "block [z:64, i:65536]"
+    )
+    for name, direction in (("X", "in"), ("Y", "inout"), ("Z", "out")):
+        flat = flat.replace(f"{direction}<[0]> {name}[z, 0]", f"{direction}<[0]> {name}[0, 0]", 1)
+    flat = flat.replace("[0, i]", "[z, i]").replace("fp32(1:65536, 65536:1)", "fp32(64:65536, 65536:1)")
+    one, other = (report(parse_program(text), load_hardware("x86_avx2"))[1] for text in (inside, flat))
+    assert one.latency_cycles == pytest.approx(other.latency_cycles)
+    assert one.memories == other.memories
+
+
 def test_memory_is_alive_from_first_to_last_use() -> None:
     found, data = report(tiles(4), DSP_CONV)
     uses = {use.memory: use for use in data.memories}

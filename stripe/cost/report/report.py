@@ -98,8 +98,6 @@ def _energy(found: Simulation) -> dict[str, float]:
 
 
 def _notes(found: Simulation) -> Iterator[str]:
-    if (points := found.program.main.points) > 1:
-        yield f"main has {points} points: latencies, and what is below transparent caches, are counted for one of them"
     if not found.scheduled and len(found.program.main.statements) > 1:
         yield "no dependences are set: statements run one after the other"
     defaulted: dict[str, int] = defaultdict(int)

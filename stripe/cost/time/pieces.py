@@ -151,8 +151,12 @@ def piece_of_content(content: StatementContent, units: Sequence[str]) -> Piece:
     return piece_of(unfolded_nest(content.nest), units)
 
 
-def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), runs: int = 1) -> Piece:
-    """The innermost block of `nest` as a piece; `location` is where the blocks around it run."""
+def piece_of(
+    nest: Nest, units: Sequence[str], location: Location = Location(), runs: int | None = None
+) -> Piece:
+    """The innermost block of `nest` as a piece; `location` is where the blocks around it run, `runs` their points."""
+    if runs is None:
+        runs = _points(nest.outer, 1)[0] if nest.outer is not None else 1
     block = nest.block
     here = block.location.subs(nest.local) or location
     transfer = _moved(nest, units)

@@ -96,7 +96,8 @@ class CostModel:
         if isinstance(piece, Move):
             route, resource = self._transfer_route(piece)
             latency, cycles = self._move(piece, route, resource, tally)
-            return self._result(piece, number, tally, _occupied(resource), latency, latency + cycles)
+            cycles += latency * piece.runs
+            return self._result(piece, number, tally, _occupied(resource), latency, cycles)
         busy = self._run(piece, tally)
         cycles = busy.cycles
         if isinstance(piece, Loop):
