@@ -35,7 +35,7 @@ class CompileOptions:
     placed buffers at their addresses; `reorder` runs innermost loops in the order that suits caches and vectors;
     `profile` times kernels; `sanitize` runs the program in a process of its own under the address and undefined-
     behaviour sanitizers. Products that sums take are rounded with
-    them where the processor can (`native`); no option changes another bit of the results.
+    them where the processor can (`native`) and the compiler does; no option changes another bit of the results.
     """
 
     compiler: str | None = None
