@@ -82,7 +82,7 @@ def test_the_table_of_shared_parts_names_all_modules_of_rewrite() -> None:
 def test_the_table_of_questions_names_functions_that_exist() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     table = page.split("| question | answer |")[1].split("\n\n")[0]
-    answers = re.findall(r"`(stripe/[\w/]+)\.py`: ((?:`\w+`(?:, )?)+)", table)
+    answers = re.findall(r"`(stripe/[\w/]+)\.py`: ((?:`\w+`(?:, | and )?)+)", table)
     assert len(answers) >= 9
     for module, names in answers:
         found = import_module(module.replace("/", "."))

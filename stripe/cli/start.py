@@ -54,7 +54,7 @@ def _performed(command: str, argv: list[str] | None) -> int:
 
 
 def sweep(argv: list[str] | None = None) -> int:
-    """`stripe-sweep`."""
+    """`stripe-sweep`, which looks for cycles and for plugins as usual: it runs for long, and with other libraries."""
     try:
         import sys
 

@@ -76,7 +76,7 @@ class SourceTarget(Target):
 
 
 class StripeTarget(ProgramTarget):
-    """The textual form of Stripe."""
+    """The textual form of Stripe. (`stripe-opt` prints it without a target, which would have to be loaded.)"""
 
     target_name: ClassVar[str] = "stripe"
 

@@ -91,7 +91,8 @@ class PassContext:
     (passes stand below the interpreter and cannot call it themselves), and `price`, which runs the rest of the pass
     list on a program and simulates the result. It raises StripeError where the list refuses the program. `words_named`
     gives the words that options of the list's passes name; `runs_for_price` tells whether the run is one for a price;
-    `shared` has the names of the program that are of one buffer (`shared_names`).
+    `shared` has the names of the program that are of one buffer (`shared_names`), in the context of a `BlockPass` or
+    `NestPass`, or one `about` a program.
     """
 
     hardware: HardwareModel | None = None
@@ -101,6 +102,10 @@ class PassContext:
     words_named: Callable[[], frozenset[str]] = frozenset
     runs_for_price: Callable[[], bool] = lambda: False
     shared: Callable[[], Mapping[str, str]] = dict
+
+    def about(self, program: Program) -> PassContext:
+        """The context of a rewrite of the blocks of `program`."""
+        return replace(self, shared=cache(lambda: shared_names(program.entry)))
 
     def separating(self, block: Block) -> tuple[str, ...]:
         """The indices of a block that is rewritten such that points that differ in any write different elements."""
@@ -268,7 +273,7 @@ class BlockPass(Pass):
     reqs: Reqs
 
     def run(self, program: Program, context: PassContext) -> Program:
-        within = replace(context, shared=cache(lambda: shared_names(program.entry)))
+        within = context.about(program)
 
         def answer(block: Block) -> Block:
             return self.settled(block, self.rewrite(block, within), within)
@@ -286,8 +291,10 @@ class NestPass(Pass):
     reqs: Reqs
 
     def run(self, program: Program, context: PassContext) -> Program:
+        within = context.about(program)
+
         def answer(nest: Nest) -> Block:
-            return self.settled(nest.block, self.rewrite(nest, context), context)
+            return self.settled(nest.block, self.rewrite(nest, within), within)
 
         return rewrite_nests(program, self.reqs, answer)
 

@@ -62,7 +62,7 @@ class Peel(Pass):
     corners: bool = Field(
         default=False,
         description="split edges along the other indices too, where each index has an edge at one end alone, as the "
-        "rests of tiles are: no range ends earlier at times",
+        "rests of tiles are: each part then has ranges without tests",
     )
 
     def run(self, program: Program, context: PassContext) -> Program:

@@ -60,7 +60,7 @@ class SplitReduction(BlockPass):
         default=0,
         ge=0,
         description="leave blocks alone that `vectorize` would take if elements that this many points share lay "
-        "otherwise: a copy of it is better; 0: none",
+        "otherwise: a copy of these elements is better; 0: none",
     )
     outer_set: TagSet = Field(default=(), description="tags added to the block of elements")
 

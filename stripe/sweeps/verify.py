@@ -18,8 +18,8 @@ from stripe.verify.policy import ANY
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The verdict on one row: empty `fault` where all checks held. Where some pass has no proof (`proved`) both
-    programs ran instead."""
+    """The verdict on one row: empty `fault` where all checks held; then `proved` tells whether each pass has a proof,
+    and is false where both programs of some ran instead."""
 
     row: ResultRow
     executed: bool

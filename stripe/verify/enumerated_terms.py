@@ -270,7 +270,7 @@ def _applied(op: str, values: Sequence[arith.Array], dtypes: Sequence[DType], re
 
 
 def _chain(op: str, dtype: DType) -> Agg | None:
-    """The aggregation that a chain of the operation is; None when it is none."""
+    """The aggregation that a chain of the operation is; None when it is none. (Not taken from the proof.)"""
     if dtype.kind == "bool":
         return {"bit_or": Agg.ADD, "bit_and": Agg.MUL}.get(op)
     return {"add": Agg.ADD, "min": Agg.MIN, "max": Agg.MAX}.get(op)

@@ -32,6 +32,8 @@ from stripe.verify.proof.witness import Instance
 
 OPERATIONS = 1_000_000
 """isl's steps for one question: a tenth of a second as a rule, two seconds where floors are tangled."""
+_MORE = 4
+"""How much longer questions about all statements may take."""
 _BOUNDS = "make the buffer larger, or leave the point out by a constraint"
 _ACCESSES = "the bounds of its accesses"
 _READS = "the elements that it reads"
@@ -76,7 +78,7 @@ def _check_soundness(program: Program, operations: int) -> list[Finding]:
     reaching = Reaching(program)
     scopes: dict[Path, list[Path]] = {}
     try:
-        with isl_failures(), operation_limit(4 * operations):
+        with isl_failures(), operation_limit(_MORE * operations):
             for path in reaching.by_statement:
                 scopes.setdefault(reaching.repeated_together(path), []).append(path)
     except PolyLimit as limit:
@@ -116,7 +118,7 @@ def check_statements(
         if touched:
             unwritten = _check_reads(reaching, touched)
             place = _place(reaching, path)
-            findings += _decided(unwritten, 4 * operations, _READS, place)
+            findings += _decided(unwritten, _MORE * operations, _READS, place)
     if final:
         place = Instance((0,), reaching.program.name)
         findings += _decided(check_outputs(reaching), operations, "the outputs", place)
@@ -160,7 +162,7 @@ def check_memory(program: Program, *, operations: int = OPERATIONS) -> list[Find
         loads = [access for access in below if not access.is_write]
         if loads:
             unwritten = _check_reads(reaching, loads)
-            findings += _decided(unwritten, 4 * operations, _READS, _place(reaching, path))
+            findings += _decided(unwritten, _MORE * operations, _READS, _place(reaching, path))
     return findings
 
 

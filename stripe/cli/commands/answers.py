@@ -1,4 +1,5 @@
-"""Answers of the commands about themselves: passes, hardware models, schemas, completion."""
+"""Answers of the commands about themselves: passes, targets, engines, hardware models (rendered, too), schemas,
+completion."""
 
 from __future__ import annotations
 

@@ -39,6 +39,7 @@ Product: TypeAlias = "str | Mapping[str, bytes]"
 
 def perform(job: Job, spec: OptSpec) -> int:
     """Compiles; gives the exit status."""
+    # None for Stripe itself, so that most runs load no target
     target = None if spec.emit == "stripe" else _parsed(spec.emit)
     if spec.verify_against is not None and _source_target(target) is not None:
         reason = f"--verify-against compares results, and --emit {spec.emit} has none"

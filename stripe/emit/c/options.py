@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
+
+OpenMP: TypeAlias = Annotated[bool, Field(description="OpenMP loops for blocks tagged thread or parallel")]
+Reorder: TypeAlias = Annotated[
+    bool,
+    Field(
+        description="loops of innermost blocks in the order that suits caches and vectors, instead of that given"
+    ),
+]
+StackBytes: TypeAlias = Annotated[
+    int, Field(ge=0, description="largest allocation that becomes a local array; others lie in the workspace")
+]
+STACK_BYTES = 16384
 
 
 class COptions(BaseModel):
@@ -12,7 +24,7 @@ class COptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    openmp: bool = Field(default=False, description="OpenMP loops for blocks tagged thread or parallel")
+    openmp: OpenMP = False
     arenas: bool = Field(
         default=True,
         description="one arena for each location, in which placed buffers lie at their addresses",
@@ -20,11 +32,8 @@ class COptions(BaseModel):
     constants: Literal["inline", "arguments"] = Field(
         default="inline", description="constant buffers as static arrays, or as arguments after the outputs"
     )
-    reorder: bool = Field(
-        default=False,
-        description="loops of innermost blocks in the order that suits caches and vectors, instead of that given",
-    )
-    stack_bytes: int = Field(default=16384, ge=0, description="largest allocation that becomes a local array")
+    reorder: Reorder = False
+    stack_bytes: StackBytes = STACK_BYTES
     checked: bool = Field(
         default=False,
         description="a heap block for each larger allocation, so that a sanitizer sees where it ends",

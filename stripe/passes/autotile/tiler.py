@@ -110,8 +110,8 @@ class BlockTiler:
         group = company(self.program, number) if number is not None else ()
         statements = self.program.main.statements if group else ()
         partners = (s for n in group if isinstance(s := statements[n], Block))
-        known = [unnamed(each, self._named) for each in (block, *partners)]
-        kind, tags = tuple(map(content_key, known)), tuple([each.tags for each in known])
+        anonymous = [unnamed(each, self._named) for each in (block, *partners)]
+        kind, tags = tuple(map(content_key, anonymous)), tuple([each.tags for each in anonymous])
         rank = self.options.ranks.get(block.name, 0)
         is_first = kind not in self._known
         if is_first and not rank:

@@ -124,8 +124,8 @@ class Schedule(Pass):
     )
     allow_out_of_range_accesses: bool = Field(
         default=True,
-        description="as the slides have it; either way transfers are clipped to the tensor, so that tiles may hang "
-        "over its edge",
+        description="without an effect, there for the lists of the slides: transfers are clipped to the tensor, so "
+        "that tiles may hang over its edge",
     )
 
     @model_validator(mode="after")

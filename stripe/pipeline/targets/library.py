@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from typing_extensions import override
 
 from stripe.emit.c.names import sanitize
-from stripe.emit.c.options import COptions
+from stripe.emit.c.options import STACK_BYTES, COptions, OpenMP, Reorder, StackBytes
 from stripe.emit.library.build import build_files
 from stripe.emit.library.header import header
 from stripe.emit.library.sources import emit_sources
@@ -54,16 +54,9 @@ class LibraryTarget(FolderTarget):
     weights: Literal["file", "object", "c"] = Field(
         default="file", description="weights in a file that is mapped into memory, in an object, or as C"
     )
-    openmp: bool = Field(default=False, description="OpenMP loops for blocks tagged thread or parallel")
-    reorder: bool = Field(
-        default=False,
-        description="loops of innermost blocks in the order that suits caches and vectors, instead of that given",
-    )
-    stack_bytes: int = Field(
-        default=16384,
-        ge=0,
-        description="largest allocation that becomes a local array; others lie in the arena",
-    )
+    openmp: OpenMP = False
+    reorder: Reorder = False
+    stack_bytes: StackBytes = STACK_BYTES
 
     @field_validator("name")
     @classmethod
