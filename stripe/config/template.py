@@ -66,14 +66,25 @@ def template_files(path: Path) -> tuple[Path, ...]:
         if file in found or not file.is_file():
             continue
         found[file] = None
-        source = read_text(file)
-        try:
-            tree = ConfigEnvironment(file.parent, file.name, source).parse(source)
-        except _TEMPLATE_FAULTS:
-            continue  # rendering says why
-        for name in meta.find_referenced_templates(tree):
+        for name in _included(file, read_text(file)):
             waiting += sorted(path.parent.iterdir()) if name is None else [path.parent / name]
     return path, *sorted(found.keys() - {path})
+
+
+def includes_files(path: Path) -> bool:
+    """Whether a template reads other files, whose parameters are not known before rendering."""
+    return bool(_included(path, read_text(path)))
+
+
+@lru_cache(maxsize=64)
+def _included(path: Path, source: str) -> tuple[str | None, ...]:
+    """The files that a template includes, imports or extends, however that is spelled; None for a name that is
+    computed."""
+    try:
+        tree = ConfigEnvironment(path.parent, path.name, source).parse(source)
+    except _TEMPLATE_FAULTS:
+        return ()  # rendering says why
+    return tuple(meta.find_referenced_templates(tree))
 
 
 @lru_cache(maxsize=1024)

@@ -9,14 +9,13 @@ from pathlib import Path
 from stripe.config.document import parse_document, read_text
 from stripe.config.files import find_file, is_path, load_parameters, resolve_parameters
 from stripe.config.model import Scalar
-from stripe.config.template import free_names, render_json
+from stripe.config.template import free_names, includes_files, render_json
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError
 from stripe.pipeline.entry import PassEntry
 from stripe.pipeline.hardware import find_hardware
 from stripe.pipeline.passlist import PassList, read_pass_list
 
-_INCLUDES = re.compile(r"\{%-?\s*(include|import|from|extends)\b")
 _TEMPLATED = re.compile(r"\{[{%#]|^\s*##", re.MULTILINE)
 _HARDWARE = re.compile(
     r"""^[\s{,]*(?:"hardware"|'hardware'|hardware)\s*:\s*("[^"\n]*"|'[^'\n]*')""", re.MULTILINE
@@ -88,11 +87,6 @@ def parameters_of(path: Path, defines: Mapping[str, Scalar], elsewhere: Collecti
     Names of `elsewhere` may stand in `defines` without being the list's. Raises ConfigError.
     """
     return resolve_parameters(path, defines, defines.keys() if includes_files(path) else elsewhere)
-
-
-def includes_files(path: Path) -> bool:
-    """Whether the template at `path` reads other files, whose parameters are not known before rendering."""
-    return _INCLUDES.search(read_text(path)) is not None
 
 
 def names_of(path: Path) -> frozenset[str]:

@@ -11,13 +11,12 @@ from stripe.config.document import Document, read_text
 from stripe.config.files import find_file, is_path, load_parameters, parameter_file, resolve_parameters
 from stripe.config.model import Scalar
 from stripe.config.parameters import Parameter
-from stripe.config.template import free_names, names_in, template_files
+from stripe.config.template import free_names, includes_files, names_in, template_files
 from stripe.hw.load import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError
 from stripe.pipeline.files import (
     hardware_of,
-    includes_files,
     load_pass_list,
     located_hardware,
     names_of,

@@ -8,7 +8,7 @@ import pytest
 
 from stripe.config.document import read_json
 from stripe.config.model import Scalar
-from stripe.config.template import TemplateFile, evaluate, free_names, render_json
+from stripe.config.template import TemplateFile, evaluate, free_names, includes_files, render_json
 from stripe.ir.errors import ConfigError
 
 PARAMETERS: dict[str, Scalar] = {"SIZE": 512, "NUM": 4, "RATE": 2.5, "ON": True, "KIND": "HBM"}
@@ -59,6 +59,23 @@ def test_name_spaces_macros_and_loops(tmp_path: Path) -> None:
         "{{ '.' if loop.last else ',' }}{% endfor %}"
     )
     assert TemplateFile(_file(tmp_path, source)).render({}) == "6 12 a1, b2."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{% include "p.j2" %}', '{%+ include "p.j2" %}', '{%- include "p.j2" -%}', '{%\tinclude NAME %}',
+        '{% from "p.j2" import x %}', '{%+ import "p.j2" as p %}', '{% extends "p.j2" %}',
+        '{% if A %}{%+include["p.j2"]%}{% endif %}',
+    ],
+)  # fmt: skip
+def test_a_template_that_reads_other_files_is_known_however_it_is_spelled(text: str, tmp_path: Path) -> None:
+    assert includes_files(_file(tmp_path, text))
+
+
+def test_words_about_other_files_are_no_includes(tmp_path: Path) -> None:
+    text = '{# {% include "p.j2" %} #}{% raw %}{% include "p.j2" %}{% endraw %}{{ "{% include x %}" }}'
+    assert not includes_files(_file(tmp_path, text))
 
 
 def test_includes_come_from_the_templates_own_folder(tmp_path: Path) -> None:

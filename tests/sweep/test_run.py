@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import json
 import os
 import random
 import re
@@ -342,6 +343,22 @@ def test_results_of_another_included_file_or_parameter_are_not_mixed_with_new_on
         file.write_text(text + "\n", "utf-8")
         assert plan_of(**keys).identity != before, file.name
         file.write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize("sign", ["", "-", "+"])
+def test_lists_that_include_files_are_rendered_for_each_point(
+    sign: str, plan_of: Plans, tmp_path: Path
+) -> None:
+    """What an included file reads is read, however the list includes it."""
+    part = '{ "name": "at", "locate_block": { "reqs": ["kernel"], "loc": { "name": "{{ UNIT }}" } } }'
+    part = part.replace("{{ UNIT }}", '{{ "DSP" if CLOCK_MHZ < 450 else "CONV" }}')
+    (tmp_path / "part.j2").write_text(part, "utf-8")
+    text = f'{{ "hardware": "dsp_conv", "passes": [\n{{%{sign} include "part.j2" %}}\n] }}'
+    (tmp_path / "mine.json.j2").write_text(text, "utf-8")
+    templates = plan_of(passes=["./mine.json.j2"], axes={"CLOCK_MHZ": {"values": [400, 500]}}).space.templates
+    lists = [templates.rendered({"CLOCK_MHZ": clock}, "mine")[1] for clock in (400, 500)]
+    assert ["DSP" in json.dumps(found.data) for found in lists] == [True, False]
+    assert templates.content("mine") is None
 
 
 def test_results_of_other_weights_beside_a_network_are_not_mixed_with_new_ones(
