@@ -59,7 +59,7 @@ def scalarize_block(block: Block, context: PassContext) -> Block:
     """Replaces the one-element buffers of `block` itself."""
     begins = beginnings(block)
     for ref in block.allocs:
-        if ref.elements != 1 or ref.role is Role.USER:
+        if ref.elements != 1 or ref.role in (Role.USER, Role.CONSTANT):
             continue
         statements = [block.statements[number] for number in uses_of(block, ref.name)]
         if any(isinstance(statement, Block | Special) for statement in statements):
