@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol, Self, TypeVar
 
 import islpy as isl
 
@@ -117,6 +118,17 @@ class Points:
 
     def __and__(self, other: Points) -> Points:
         return Points(self.names, self.raw.intersect(self._same(other)))
+
+    @property
+    def corner(self) -> tuple[int, ...] | None:
+        """The only point, where the constraints say plainly that there is at most one; None where they do not."""
+        found: list[int] = []
+        for number in range(len(self.names)):
+            value = self.raw.plain_get_val_if_fixed(isl.dim_type.set, number)
+            if not value.is_int():
+                return None
+            found.append(value.to_python())
+        return tuple(found)
 
     def __or__(self, other: Points) -> Points:
         return Points(self.names, self.raw.union(self._same(other)))
@@ -235,10 +247,25 @@ def points_of(domain: Domain) -> Points:
 
 def union(parts: Iterable[Points], names: Sequence[str]) -> Points:
     """The union of sets over the coordinates `names`."""
-    result = Points.empty(names)
-    for part in parts:
-        result = result | part
-    return result
+    return united([Points.empty(names), *parts])
+
+
+_Set = TypeVar("_Set", bound="SupportsUnion")
+
+
+class SupportsUnion(Protocol):
+    """A set or a relation."""
+
+    def __or__(self, other: Self, /) -> Self: ...
+
+
+def united(parts: Sequence[_Set]) -> _Set:
+    """The union of at least one set or relation, by halves: isl copies both sides, so that one after the other would
+    take time with the square of their number."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return united(parts[:middle]) | united(parts[middle:])
 
 
 def pieces(points: Points) -> Iterator[Points]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import merge
 from itertools import combinations
 
 from stripe.ir import Agg, DType
 from stripe.poly import Access, Points, Relation, union
+from stripe.poly.sets import united
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.rules import Unprovable
 from stripe.verify.proof.terms import Term, operand_order, operation, size
@@ -79,6 +81,24 @@ class Definition:
     merges: tuple[Merge, ...]
     covered: Points
 
+    def values_at(self, keys: Points) -> Iterator[Contribution]:
+        """The values that may be those of some of the `keys`, in order: of straight code, where each statement writes
+        one element, the most are other elements' values."""
+        key = keys.corner
+        others, single = self._values_by_key
+        numbers = range(len(self.values)) if key is None else merge(others, single.get(key, ()))
+        return (self.values[number] for number in numbers)
+
+    @cached_property
+    def _values_by_key(self) -> tuple[list[int], dict[tuple[int, ...], list[int]]]:
+        """The numbers of values of several keys, and those of values of one key."""
+        others: list[int] = []
+        single: dict[tuple[int, ...], list[int]] = {}
+        for number, value in enumerate(self.values):
+            key = value.image.domain.corner
+            (others if key is None else single.setdefault(key, [])).append(number)
+        return others, single
+
 
 Images = dict[Term, list[Contribution]]
 
@@ -97,9 +117,7 @@ def image(contributions: Sequence[Contribution]) -> Relation:
     In few pieces: comparing two relations takes time with the product of theirs (an unrolled block has one for each
     statement).
     """
-    result = contributions[0].image
-    for contribution in contributions[1:]:
-        result = result | contribution.image
+    result = united([contribution.image for contribution in contributions])
     return result if len(contributions) == 1 else result.coalesced()
 
 

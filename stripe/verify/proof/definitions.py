@@ -355,7 +355,8 @@ class Definitions:
             return [Value(Leaf(self.known[read.buffer], read.rank, dtype), at)]
         definition = self.definition(read)
         found: list[Value] = []
-        for contribution in definition.values:
+        keys = at.range
+        for contribution in definition.values_at(keys):
             reached = at.then(contribution.image)
             if not reached.is_empty:
                 found.append(Value(contribution.term, reached.explicit()))
@@ -363,7 +364,7 @@ class Definitions:
             reached = at.into(merge.keys)
             if not reached.is_empty:
                 found.append(Value(Reduced(read, dtype), reached.explicit()))
-        rest = at.into(at.range - definition.covered)
+        rest = at.into(keys - definition.covered)
         if not rest.is_empty:
             found += self._initial(read, rest)
         return found

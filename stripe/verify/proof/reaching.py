@@ -119,15 +119,19 @@ class Reaching:
     def read(self, load: Access) -> Read:
         """The state of a buffer that `load` reads: paths are in program order, and the last write before the load
         parts from it furthest inside."""
-        writers = self.writers[load.buffer]
-        before = writers[: bisect_left(writers, load.path, key=lambda writer: writer.path)]
-        visible = tuple(writer.path for writer in before)
+        paths = self._writing_paths[load.buffer]
+        visible = paths[: bisect_left(paths, load.path)]
         depth = len(load.buffer.path) - 1
         if visible:
             parting = parting_depth(visible[-1], load.path)
             assert parting is not None, "a load is no write"
             depth = max(depth, parting)
         return Read(load.buffer, visible, load.path[: depth + 1], load.nest.prefix(depth), len(load.index))
+
+    @cached_property
+    def _writing_paths(self) -> dict[Buffer, tuple[Path, ...]]:
+        """The paths of the writes to each buffer, in program order."""
+        return {buffer: tuple(w.path for w in writers) for buffer, writers in self.writers.items()}
 
     @cached_property
     def _reached(self) -> dict[tuple[Buffer, Path, tuple[str, ...]], tuple[int, Points]]:
