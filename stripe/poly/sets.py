@@ -120,14 +120,14 @@ class Points:
         return Points(self.names, self.raw.intersect(self._same(other)))
 
     @property
-    def corner(self) -> tuple[int, ...] | None:
+    def only_point(self) -> tuple[int, ...] | None:
         """The only point, where the constraints say plainly that there is at most one; None where they do not."""
         found: list[int] = []
         for number in range(len(self.names)):
-            value = self.raw.plain_get_val_if_fixed(isl.dim_type.set, number)
+            value = self.raw.plain_get_val_if_fixed(SET, number)
             if not value.is_int():
                 return None
-            found.append(value.to_python())
+            found.append(number_of(value))
         return tuple(found)
 
     def __or__(self, other: Points) -> Points:

@@ -105,7 +105,7 @@ def test_sums_in_loops_around_a_block_count_too() -> None:
     assert flat is not None
     for size in (1, 64):
         tiled = stripe.run_passes(program, f"autotile{{reqs=[contraction],fixed={{k={size}}},acc_idxs=true}}")
-        assert len(tiled.main.statements[0].statements) == 1  # pyright: ignore[reportAttributeAccessIssue]
+        assert [len(block.statements) for block in tiled.main.blocks] == [1]
         bounds = rounding_bounds(tiled, inputs)
         assert bounds is not None
         assert np.array_equal(bounds["C"], flat["C"])

@@ -84,7 +84,7 @@ class Definition:
     def values_at(self, keys: Points) -> Iterator[Contribution]:
         """The values that may be those of some of the `keys`, in order: of straight code, where each statement writes
         one element, the most are other elements' values."""
-        key = keys.corner
+        key = keys.only_point
         others, single = self._values_by_key
         numbers = range(len(self.values)) if key is None else merge(others, single.get(key, ()))
         return (self.values[number] for number in numbers)
@@ -95,7 +95,7 @@ class Definition:
         others: list[int] = []
         single: dict[tuple[int, ...], list[int]] = {}
         for number, value in enumerate(self.values):
-            key = value.image.domain.corner
+            key = value.image.domain.only_point
             (others if key is None else single.setdefault(key, [])).append(number)
         return others, single
 
