@@ -7,7 +7,7 @@ from typing import cast
 import islpy as isl
 import pytest
 
-from stripe.poly import Points, PolyLimit, Relation, operation_limit
+from stripe.poly import Points, PolyLimit, Relation, count_points, operation_limit, union
 from stripe.poly.encode import isl_val, number_of
 
 
@@ -44,3 +44,19 @@ def test_numbers_past_the_limit_of_operations_are_no_type_error() -> None:
             domain.lexmin()
         number_of(number)
     assert number_of(number) == 12345
+
+
+def test_a_set_of_one_point_tells_it() -> None:
+    one, several = Points.build(("x", "y"), {"x": (3, 3), "y": (4, 4)}), Points.build(("x",), {"x": (0, 1)})
+    assert one.only_point == (3, 4)
+    assert several.only_point is None
+    assert (several | Points.build(("x",), {"x": (5, 5)})).only_point is None
+    assert Points.build((), {}).only_point == ()
+
+
+def test_many_sets_are_united_in_any_order_of_their_coordinates() -> None:
+    parts = [Points.build(("y", "x"), {"x": (n, n), "y": (0, n)}) for n in range(9)]
+    whole = union(parts, ("x", "y"))
+    assert whole.names == ("x", "y")
+    assert count_points(whole) == sum(range(1, 10))
+    assert union([], ("x",)).is_empty
