@@ -34,9 +34,10 @@ def _check_conflicts(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
     by_buffer: dict[Buffer, list[Access]] = {}
     for access in accesses(nest):
         by_buffer.setdefault(access.buffer, []).append(access)
+    filled = set(_filled(nest))
     said: set[tuple[int, int]] = set()
     for buffer, parts in by_buffer.items():
-        filling = parts[0].path[depth] if _is_filled(nest, buffer) else None
+        filling = parts[0].path[depth] if buffer in filled else None
         earlier: list[Access] = []
         writes: list[Access] = []
         for second in parts:
@@ -57,12 +58,12 @@ def _check_conflicts(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
                 writes.append(second)
 
 
-def _is_filled(nest: Nest, buffer: Buffer) -> bool:
-    """Whether a statement of main fills a buffer with an identity: it belongs to main or to the entry."""
-    holder = nest if buffer.path == nest.path else nest.outer
-    if holder is None or buffer.path != holder.path:
-        return False
-    return holder.block.ref(buffer.name).is_alloc and beginnings(holder.block)[buffer.name] is not Agg.ASSIGN
+def _filled(nest: Nest) -> Iterator[Buffer]:
+    """The buffers that a statement of main fills with an identity: they belong to main or to the entry."""
+    for holder in [nest] if nest.outer is None else [nest, nest.outer]:
+        for name, agg in beginnings(holder.block).items():
+            if agg is not Agg.ASSIGN and holder.block.ref(name).is_alloc:
+                yield Buffer(holder.path, name)
 
 
 def _check_scalars(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:

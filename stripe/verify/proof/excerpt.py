@@ -1,4 +1,4 @@
-"""The comparison of two buffers as a problem of its own: the statements that lead to each of them from arrays that both
+"""The comparison of some buffers as a problem of its own: the statements that lead to them from arrays that both
 programs know, as two small programs without names.
 
 The answer follows from the two programs and from nothing else. The layers of a network repeat, and so do their
@@ -7,7 +7,7 @@ problems: one proof serves all equal ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -37,10 +37,10 @@ Names: TypeAlias = dict[object, str]
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A program that computes `result` from tensors of the user, which are the known arrays."""
+    """A program that computes `results` from tensors of the user, which are the known arrays."""
 
     program: Program
-    result: Buffer
+    results: tuple[Buffer, ...]
 
 
 Problem: TypeAlias = tuple[Excerpt, Excerpt]
@@ -52,17 +52,17 @@ class Excerpts:
     def __init__(self, unchanged: Unchanged) -> None:
         self._unchanged = unchanged
 
-    def problem(self, pair: tuple[Buffer, Buffer], known: tuple[Known, Known]) -> Problem | None:
-        """The statements that lead to both buffers. None where other statements than blocks and specials do, where
-        blocks around them repeat them, or where a constant is written.
+    def problem(self, pairs: Sequence[tuple[Buffer, Buffer]], known: tuple[Known, Known]) -> Problem | None:
+        """The statements that lead to the buffers of some pairs. None where other statements than blocks and specials
+        do, where blocks around them repeat them, or where a constant is written.
 
         An array is known in both excerpts or in none: a fused statement of one program reads it while it makes it.
         """
         while True:
             names: Names = {}
             writers = [_ExcerptWriter(self._unchanged, side, known[side], names) for side in (0, 1)]
-            first = writers[0].excerpt(pair[0])
-            second = None if first is None else writers[1].excerpt(pair[1])
+            first = writers[0].excerpt([pair[0] for pair in pairs])
+            second = None if first is None else writers[1].excerpt([pair[1] for pair in pairs])
             if first is None or second is None:
                 return None
             made = {label for writer in writers for label in writer.made_labels}
@@ -86,12 +86,13 @@ class _ExcerptWriter:
         self._inside: dict[str, Refinement] = {}
         """The allocations of main."""
 
-    def excerpt(self, buffer: Buffer) -> Excerpt | None:
-        found = self._leading(buffer)
+    def excerpt(self, buffers: Sequence[Buffer]) -> Excerpt | None:
+        found = self._leading(buffers)
         if found is None:
             return None
         paths, known_reads = found
-        self._name(buffer, "result")
+        for number, buffer in enumerate(buffers):
+            self._name(buffer, f"result{number}")
         statements: list[Statement] = []
         for path in paths:
             statement = self._unchanged.statement(self._side, path)
@@ -105,23 +106,23 @@ class _ExcerptWriter:
         refs = (*self._inside.values(), *(replace(ref, name=name) for ref, name in self._views.items()))
         main = Block("", (), (), refs, tuple(statements), is_main=True)
         entry = Block("", (), (), tuple(self._allocations.values()), (main,))
-        name = self._made[buffer]
-        path = (0,) if name in self._allocations else (0, 0)
-        return Excerpt(Program(entry, tuple(self._constants.values())), Buffer(path, name))
+        names = (self._made[buffer] for buffer in buffers)
+        results = tuple(Buffer((0,) if name in self._allocations else (0, 0), name) for name in names)
+        return Excerpt(Program(entry, tuple(self._constants.values())), results)
 
     @property
     def made_labels(self) -> Iterator[str]:
         """The labels of known buffers that the excerpt computes."""
         return (self._known[buffer] for buffer in self._made if buffer in self._known)
 
-    def _leading(self, buffer: Buffer) -> tuple[list[Path], set[tuple[Path, Buffer]]] | None:
-        """The statements of main that lead to a buffer from known arrays, in order, and which of them reads which known
-        array: one that is complete before the statement begins.
+    def _leading(self, buffers: Sequence[Buffer]) -> tuple[list[Path], set[tuple[Path, Buffer]]] | None:
+        """The statements of main that lead to some buffers from known arrays, in order, and which of them reads which
+        known array: one that is complete before the statement begins.
         """
         unchanged, side = self._unchanged, self._side
         paths: set[Path] = set()
         known: set[tuple[Path, Buffer]] = set()
-        seen, wanted = {buffer}, [buffer]
+        seen, wanted = set(buffers), list(buffers)
         while wanted:
             made = wanted.pop()
             writers = unchanged.writers(side, made)
@@ -167,7 +168,7 @@ class _ExcerptWriter:
                 return source
             given = self._unchanged.begins_with(self._side, buffer) is not None
             role = Role.USER if given else Role.TEMPORARY
-            view = replace(view, dir=Direction.INOUT if given else view.dir, source=source)
+            view = replace(view, dir=Direction.INOUT, source=source)
         self._allocations[source] = replace(allocation, name=source, role=role)
         return self._views.setdefault(view, f"view{len(self._views)}")
 

@@ -10,11 +10,9 @@ inlined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
 
 from stripe.ir import Block, Buffer, Intrinsic, Program
 from stripe.ir.frozen import replace
@@ -22,13 +20,11 @@ from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.constants import with_constants_of
 from stripe.verify.interface import LogicalForm, interface_change, owed_pads
+from stripe.verify.proof.answers import Answer, Answers, Part, differ, whole
 from stripe.verify.proof.computed import computed_in_floats
-from stripe.verify.proof.contributions import Definition
 from stripe.verify.proof.definitions import Definitions
-from stripe.verify.proof.excerpt import Excerpts, Problem
-from stripe.verify.proof.nested import DEPTH, difference
+from stripe.verify.proof.nested import DEPTH
 from stripe.verify.proof.numbering import Numbering
-from stripe.verify.proof.order import reads_in_order
 from stripe.verify.proof.pairs import BufferPair, KnownBuffers, Sides, folded_pairs, pairs_of
 from stripe.verify.proof.reaching import Reaching
 from stripe.verify.proof.relations import Mismatch
@@ -40,9 +36,6 @@ from stripe.verify.soundness import OPERATIONS, check_statements
 
 PATIENCE = 3
 """The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
-
-_Part: TypeAlias = Callable[[Numbering, Definition, Definition], tuple[Definition, Definition]]
-"""A choice of the elements of two definitions that are compared."""
 
 _CLOSER = (
     Rules(finite=True),
@@ -167,25 +160,18 @@ def _compare(
         known.add(pair)
         in_floats = computed_in_floats(reachings[0].program, pair.buffers[0].name)
         relied |= {Assumption.FOLDED} if in_floats else set()
-    exhausted = 0
-    excerpts = Excerpts(unchanged)
-    answers: dict[Problem, _Answer] = {}
+    exhausted: set[Answer] = set()
+    answers = Answers(unchanged, known, pairs, operations, rules)
     for pair in pairs:
         if unchanged.buffer(pair.buffers, known.labels):
             known.add(pair)
             continue
         # without a proof readers look through the buffer, and the outputs decide
         found: Mismatch | PolyLimit | Unprovable | None = PolyLimit("the buffers before it take too long")
-        if exhausted < PATIENCE and unchanged.begin_alike(pair.buffers):
-            problem = excerpts.problem(pair.buffers, known.labels)
-            answer = answers.get(problem) if problem is not None else None
-            if answer is None:
-                if problem is None:
-                    answer = _answer(known.sides(pair), pair, operations)
-                else:
-                    answer = answers[problem] = _solved(problem, pair, operations, rules)
-                exhausted += isinstance(answer.found, PolyLimit)
+        if len(exhausted) < PATIENCE and unchanged.begin_alike(pair.buffers):
+            answer = answers.answer(pair)
             found = answer.found
+            exhausted |= {answer} if isinstance(found, PolyLimit) else set()
             if found is None:
                 relied |= answer.relied
                 known.add(pair)
@@ -194,7 +180,7 @@ def _compare(
             open_outputs.append(pair)
         if isinstance(found, Mismatch) and pair.is_same and first is None:
             with suppress(PolyLimit, Unprovable), isl_failures(), operation_limit(operations):
-                seen = _differ(known.sides(pair), pair, depth=0)  # with its place in the programs
+                seen = differ(known.sides(pair), pair.buffers, depth=0)  # with its place in the programs
                 cause = None if seen is None else verdict_on(pair.name, seen)
                 first = cause if isinstance(cause, Different) else None
     equal = Equal(in_order(relied))
@@ -215,40 +201,6 @@ def _with_cause(verdict: Verdict, first: Different) -> Verdict:
     if first.witness.buffer == verdict.witness.buffer:
         return verdict
     return Different(replace(verdict.witness, cause=first.witness))
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The first difference between two definitions, or the reason why it was not decided; None where they are equal,
-    with the assumptions behind that.
-    """
-
-    found: Mismatch | PolyLimit | Unprovable | None
-    relied: frozenset[Assumption] = frozenset()
-
-
-def _answer(sides: Sides, pair: BufferPair, operations: int) -> _Answer:
-    try:
-        with isl_failures(), operation_limit(operations):
-            found = _differ(sides, pair, depth=0)
-    except (PolyLimit, Unprovable) as reason:
-        return _Answer(reason.with_traceback(None))
-    return _Answer(found, sides.relied)
-
-
-def _solved(problem: Problem, pair: BufferPair, operations: int, rules: tuple[Rules, ...]) -> _Answer:
-    """The answer to a problem, which depends on the two excerpts alone, by the first rules without a difference."""
-    first, second = problem
-    if first == second:
-        return _Answer(None)
-    renamed = replace(pair, buffers=(first.result, second.result))
-    answer = _Answer(None)
-    for by in rules:
-        both = (Definitions(Reaching(first.program), {}, by), Definitions(Reaching(second.program), {}, by))
-        answer = _answer(Sides(both, Numbering()), renamed, operations)
-        if not isinstance(answer.found, Mismatch):
-            return answer
-    return answer
 
 
 def _inlined(
@@ -310,31 +262,14 @@ def _by_rules(sides: Sides, pair: BufferPair, operations: int) -> Verdict:
     return verdict
 
 
-def _whole(_: Numbering, first: Definition, second: Definition) -> tuple[Definition, Definition]:
-    return first, second
-
-
-def _looked_into(sides: Sides, pair: BufferPair, of: _Part = _whole) -> Mismatch | None:
+def _looked_into(sides: Sides, pair: BufferPair, of: Part = whole) -> Mismatch | None:
     """The difference between the two definitions of an output, if possible where it comes from."""
-    found = _differ(sides, pair, 0, of)
+    found = differ(sides, pair.buffers, 0, of)
     if found is None:
         return None
     try:
-        return _differ(sides, pair, DEPTH, of)
+        return differ(sides, pair.buffers, DEPTH, of)
     except Unprovable:
         if sides.numbering.incomplete:
             raise
         return found  # reductions of different names are different
-
-
-def _differ(sides: Sides, pair: BufferPair, depth: int, of: _Part = _whole) -> Mismatch | None:
-    """The first difference between the two definitions of a buffer, or `of` some of its elements."""
-    for definitions, buffer in zip(sides.both, pair.buffers, strict=True):
-        for read in reads_in_order(definitions, definitions.reaching.final(buffer)):
-            with suppress(Unprovable):  # it is raised again where the read matters
-                sides.numbering.prepare(definitions, read)
-    first, second = (
-        sides.numbering.normal(definitions, definitions.reaching.final(buffer))
-        for definitions, buffer in zip(sides.both, pair.buffers, strict=True)
-    )
-    return difference(sides.numbering, *of(sides.numbering, first, second), depth)
