@@ -30,10 +30,7 @@ def element_offset(view: Refinement | View) -> Affine:
 
 def linearized(index: Iterable[Affine], strides: Iterable[int]) -> Affine:
     """The offset of an element under `strides`, in elements; the two parts of a packed index are joined."""
-    total = Affine()
-    for affine, stride in zip(index, strides, strict=True):
-        total = total + affine * stride
-    return total.joined()
+    return Affine.sum([affine * stride for affine, stride in zip(index, strides, strict=True)]).joined()
 
 
 def step(view: Refinement | View | Affine, name: str) -> int | None:

@@ -12,6 +12,7 @@ from stripe.ir import (
     Index,
     Program,
     Refinement,
+    element_offset,
     rewrite_blocks,
     step,
     walk,
@@ -85,25 +86,27 @@ class ReorderIndexes(BlockPass):
                 block.iterated, key=lambda i: self.order.index(i.name) if i.name in self.order else -1
             )
         views = [ref for ref in block.refinements if not ref.is_alloc]
+        places = [(ref, element_offset(ref)) for ref in views]
         moved: dict[str, int] = {}
         for index in block.iterated:
             if self.by in ("tile", "runs"):
                 with_index = (r for r in views if any(index.name in a.names() for a in r.access))
                 sizes = [ref.elements * ref.dtype.bytes for ref in with_index]
             else:
-                sizes = [ref.dtype.bytes * abs(by) for ref in views if (by := step(ref, index.name))]
+                sizes = [ref.dtype.bytes * abs(by) for ref, at in places if (by := step(at, index.name))]
             moved[index.name] = sum(sizes) if sizes else 1 << 62  # an unused index should be outside
         ordered = sorted(block.iterated, key=lambda index: -moved[index.name])
         if self.by != "vector":
             return ordered
-        summed = [index for index in ordered if all(step(ref, index.name) == 0 for ref in block.outputs)]
+        results = [at for ref, at in places if ref.dir.writes]
+        summed = [index for index in ordered if all(step(at, index.name) == 0 for at in results)]
         free = [index for index in ordered if index not in summed]
         if DOT_TILE in block.tags:
             return [*summed, *free]
-        inputs = [ref for ref in views if not ref.dir.writes]
+        inputs = [at for ref, at in places if not ref.dir.writes]
         for lane in reversed(free):
-            moves_results = all(step(ref, lane.name) == 1 for ref in block.outputs)
-            if lane.range > 1 and moves_results and all(step(ref, lane.name) in (0, 1) for ref in inputs):
+            moves_results = all(step(at, lane.name) == 1 for at in results)
+            if lane.range > 1 and moves_results and all(step(at, lane.name) in (0, 1) for at in inputs):
                 return [*summed, *(index for index in free if index is not lane), lane]
         return [*free, *summed]
 
