@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from stripe.ir import (
@@ -12,6 +12,7 @@ from stripe.ir import (
     Program,
     Refinement,
     Role,
+    Statement,
     content_key,
     fresh,
     keep_statements,
@@ -61,25 +62,43 @@ def excerpt(program: Program, numbers: Iterable[int]) -> Program:
     return drop_constants(replace(program, entry=entry))
 
 
-def company(program: Program, number: int) -> tuple[int, ...]:
-    """The statements of main that may come to run with statement `number`: the initializations of its outputs, and the
-    element-wise chain behind it, up to statements that wait for the chain by way of others."""
-    statements = program.main.statements
-    written = set(writes_of(statements[number]))
-    found = [
-        n for n in range(number) if "init" in statements[n].tags and written & set(writes_of(statements[n]))
-    ]
-    found.append(number)
-    behind: set[str] = set()  # buffers that other statements write from results of the chain
-    for later in range(number + 1, len(statements)):
-        statement = statements[later]
-        reads = set(reads_of(statement))
-        joins = isinstance(statement, Block) and "eltwise" in statement.tags and not reads & behind
-        if reads & (written if joins else written | behind):
-            (written if joins else behind).update(writes_of(statement))
-            if joins:
-                found.append(later)
-    return tuple(found)
+class Companies:
+    """Those of the statements of `main` that may come to run with one of them."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self._statements = statements
+        self._inits: dict[str, list[int]] = {}
+        """The statements that initialize each buffer, in order."""
+        self._last_reader: dict[str, int] = {}
+        for number, statement in enumerate(self._statements):
+            self._last_reader |= dict.fromkeys(reads_of(statement), number)
+            if "init" in statement.tags:
+                for name in writes_of(statement):
+                    self._inits.setdefault(name, []).append(number)
+
+    def of(self, number: int) -> tuple[int, ...]:
+        """The company of statement `number`: the initializations of its outputs, and the element-wise chain behind it,
+        up to statements that wait for the chain by way of others."""
+        written = set(writes_of(self._statements[number]))
+        found = sorted({n for name in written for n in self._inits.get(name, ()) if n < number})
+        found.append(number)
+        behind: set[str] = set()  # buffers that other statements write from results of the chain
+        last = self._last_read(written)
+        later = number + 1
+        while later <= last:
+            statement = self._statements[later]
+            reads = set(reads_of(statement))
+            joins = isinstance(statement, Block) and "eltwise" in statement.tags and not reads & behind
+            if reads & (written if joins else written | behind):
+                (written if joins else behind).update(writes_of(statement))
+                if joins:
+                    found.append(later)
+                    last = self._last_read(written)
+            later += 1
+        return tuple(found)
+
+    def _last_read(self, written: Iterable[str]) -> int:
+        return max((self._last_reader.get(name, -1) for name in written), default=-1)
 
 
 def unnamed(block: Block, named: frozenset[str] = frozenset()) -> Block:

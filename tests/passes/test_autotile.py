@@ -27,7 +27,7 @@ from stripe.pipeline.instrument import Instrument
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.pipeline.setup import read_setup
-from stripe.rewrite.excerpt import company
+from stripe.rewrite.excerpt import Companies
 from stripe.tile import compile_tile
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import assert_same_results, matmul, run_pass
@@ -306,8 +306,9 @@ def test_the_company_of_a_block_leaves_out_what_waits_for_other_blocks() -> None
       Z = relu(D);
     }"""
     program = compile_tile(source)
-    assert company(program, 0) == (0, 1)
-    assert company(program, 2) == (2, 3, 4)
+    companies = Companies(program.main.statements)
+    assert companies.of(0) == (0, 1)
+    assert companies.of(2) == (2, 3, 4)
 
 
 def test_a_tile_that_saves_energy_for_hardly_more_time_is_said() -> None:

@@ -19,7 +19,7 @@ from stripe.passes.autotile.choice import CLOSE, Choice, PriceOf, Refused, choos
 from stripe.passes.autotile.search import Ranked, TileSearch
 from stripe.passes.autotile.tiling import UNSURE, Tiling, candidate_sizes, cost_text
 from stripe.passes.base import PassContext, Refusal
-from stripe.rewrite.excerpt import company, excerpt, unnamed
+from stripe.rewrite.excerpt import Companies, excerpt, unnamed
 from stripe.rewrite.tile import tile_block
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class BlockTiler:
         except ValueError:
             statements = ()
         self._numbers = {id(statement): number for number, statement in enumerate(statements)}
+        self._companies = Companies(statements)
         self._named = context.words_named()
         self._known: dict[Kind, _Searched] = {}
         self._searches: dict[tuple[object, ...], _Searched] = {}
@@ -107,7 +108,7 @@ class BlockTiler:
         if refusal is not None:
             return refusal
         number = self._numbers.get(id(block)) if self.options.memory else None
-        group = company(self.program, number) if number is not None else ()
+        group = self._companies.of(number) if number is not None else ()
         statements = self.program.main.statements if group else ()
         partners = (s for n in group if isinstance(s := statements[n], Block))
         anonymous = [unnamed(each, self._named) for each in (block, *partners)]

@@ -25,7 +25,7 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext, Refusal
 from stripe.passes.fusion.candidates import Line
-from stripe.rewrite.excerpt import MAIN, Content, company, content_of_program, excerpt, names_statement
+from stripe.rewrite.excerpt import MAIN, Companies, Content, content_of_program, excerpt, names_statement
 
 if TYPE_CHECKING:
     from stripe.cost.time.price import Price
@@ -97,7 +97,7 @@ class FusionPrices:
         whole = with_entry(program, replace_at(program.entry, path, lambda _: line.finish()[0]))
         numbers = line.positions(slots)
         if len(path) == MAIN:
-            group = sorted({*numbers, *company(whole, numbers[-2])})
+            group = sorted({*numbers, *Companies(whole.main.statements).of(numbers[-2])})
             parts = excerpt(whole, group)
             path, numbers = (0, 0), tuple(map(group.index, numbers))
         else:

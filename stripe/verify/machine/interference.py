@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -81,6 +81,21 @@ def working_parts(nest: Nest) -> list[Nest]:
     return [part for part in nest.walk() if any(not isinstance(s, Block) for s in part.block.statements)]
 
 
+def by_address(buffers: Iterable[Placed]) -> list[Placed]:
+    """The buffers in the order of their addresses."""
+    return sorted(buffers, key=lambda b: (b.begin, b.path, b.ref.name))
+
+
+def sharing_addresses(buffers: Iterable[Placed]) -> Iterator[tuple[Placed, Placed]]:
+    """The pairs of buffers with an address that both take."""
+    ordered = by_address(buffers)
+    for number, first in enumerate(ordered):
+        for second in map(ordered.__getitem__, range(number + 1, len(ordered))):
+            if second.begin >= first.end:
+                break
+            yield first, second
+
+
 class Interference:
     """The order in which the statements of one program run: in main by dependences, elsewhere one after the other."""
 
@@ -92,15 +107,11 @@ class Interference:
 
     def overlaps(self, members: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
         """All pairs of `members`, buffers of one memory, that share bytes and may be alive together."""
-        by_address = sorted(members, key=lambda b: (b.begin, b.path, b.ref.name))
-        if self._none_interferes(by_address):
+        if self._none_interferes(by_address(members)):
             return
-        for number, first in enumerate(by_address):
-            for second in by_address[number + 1 :]:
-                if second.begin >= first.end:
-                    break
-                if not (self._precedes(first, second) or self._precedes(second, first)):
-                    yield first, second
+        for first, second in sharing_addresses(members):
+            if not (self._precedes(first, second) or self._precedes(second, first)):
+                yield first, second
 
     def overlaps_in_flight(self, members: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
         """The pairs of `members`, buffers of any memories, that share bytes and that tiles in flight use at one time.

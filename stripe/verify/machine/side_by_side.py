@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import combinations
 
 from stripe.ir import Affine, Block, Diagnostic, Domain, Nest, Path
 from stripe.poly import Points, count_points
-from stripe.verify.machine.interference import Placed, in_flight, is_transfer
+from stripe.verify.machine.interference import Placed, in_flight, is_transfer, sharing_addresses
 
 
 def check_side_by_side(placed: Sequence[Placed], registers: AbstractSet[str]) -> Iterator[Diagnostic]:
@@ -31,9 +30,8 @@ def check_side_by_side(placed: Sequence[Placed], registers: AbstractSet[str]) ->
                 f"{has} that units at work at one time need",
                 f"give it #buffers={needed}, or place it in a memory of each unit",
             )
-    for first, second in combinations(shared, 2):
-        apart = first.end <= second.begin or second.end <= first.begin
-        if not apart and spread.crowded(first, second):
+    for first, second in sharing_addresses(shared):
+        if spread.crowded(first, second):
             begin, end = max(first.begin, second.begin), min(first.end, second.end) - 1
             both = f"'{first.ref.name}' and '{second.ref.name}'"
             message = f"{both} may be alive together on two units and share bytes {begin} to {end}"
