@@ -9,8 +9,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from stripe.config.json5 import JsonPath, JsonSyntaxError, JsonText, format_path, parse_json5, value_at
+from stripe.config.json5 import JsonPath, JsonSyntaxError, JsonText, parse_json5, value_at
 from stripe.ir.errors import ConfigError, closest
+from stripe.ir.text.json_place import json_path
 
 MAX_SOURCE = 1_000_000
 """Characters of a configuration file."""
@@ -67,7 +68,7 @@ class Document:
         nearest = where
         while offset is None and (offset := self.json.offsets.values.get(nearest)) is None and nearest:
             nearest = nearest[:-1]
-        return self._error_at(reason, offset, hint, where=format_path(where))
+        return self._error_at(reason, offset, hint, where=json_path(where))
 
     def syntax_error(self, error: JsonSyntaxError) -> ConfigError:
         """An error in the text, before there are data."""

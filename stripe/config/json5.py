@@ -77,15 +77,6 @@ def value_at(value: JsonValue, path: JsonPath) -> JsonValue:
     return value
 
 
-def format_path(path: JsonPath) -> str:
-    """A path as people write it: `$.buses[2].sinks[0]`."""
-    return "$" + "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" if _PLAIN.fullmatch(step) else f"[{step!r}]"
-        for step in path
-    )
-
-
-_PLAIN = re.compile(r"[A-Za-z_]\w*")
 _SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*", re.DOTALL)
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX](?P<hex>[0-9a-fA-F]+)|Infinity|NaN"

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from stripe.config.json5 import JsonSyntaxError, format_path, parse_json5, value_at
+from stripe.config.json5 import JsonSyntaxError, parse_json5, value_at
+from stripe.ir.text.json_place import json_path
 
 _TEXTS = [
     "{}", "[]", "null", " true ", "[1, 2,]", "{a: 1, 'b': 2, \"c\": 3,}", "// c\n1", "/* c */ [1 /* d */, 2]",
@@ -132,6 +133,6 @@ def test_a_closed_string_with_a_typographic_quote_is_not_blamed() -> None:
 
 
 def test_paths_are_written_as_people_write_them() -> None:
-    assert format_path(("buses", 2, "sinks", 0)) == "$.buses[2].sinks[0]"
-    assert format_path(("a b", "c")) == "$['a b'].c"
-    assert format_path(()) == "$"
+    assert json_path(("buses", 2, "sinks", 0)) == "$.buses[2].sinks[0]"
+    assert json_path(("a b", "c")) == "$['a b'].c"
+    assert json_path(()) == "$"

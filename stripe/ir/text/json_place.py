@@ -85,5 +85,12 @@ class JsonPlace:
 
 
 def json_path(path: Sequence[str | int]) -> str:
-    """`$.entry.statements[0].name`."""
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    """A path as people write it: `$.buses[2].sinks[0]`."""
+    return "$" + "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" if _PLAIN.fullmatch(step) else f"[{step!r}]"
+        for step in path
+    )
+
+
+_PLAIN = re.compile(r"[A-Za-z_]\w*")
+"""A key that needs no quotes."""
