@@ -103,6 +103,11 @@ class ScalarTerm:
 Operand = ScalarTerm | int | float
 
 
+def is_lanewise(function: Terms, arity: int) -> bool:
+    """Whether all terms have 32 bits, so that they are operations on vectors of as many lanes."""
+    return all(term.kind != "f64" for term in traced(function, arity)[1])
+
+
 @lru_cache(maxsize=64)
 def traced(function: Terms, arity: int) -> tuple[tuple[ScalarTerm, ...], tuple[ScalarTerm, ...]]:
     """The inputs of a function, and all its terms in an order in which they can be computed; the last is the result."""

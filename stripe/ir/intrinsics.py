@@ -110,6 +110,13 @@ class IntrinsicSpec:
         scalar = self.c_on.get(kind, self.c)
         return self.vector_on.get(kind, self.vector) or ("" if "{" in scalar else scalar)
 
+    def has_vectors(self, dtype: DType) -> bool:
+        """Whether C has it on GNU vectors of `dtype`: as an expression, or as steps that are operations on them."""
+        steps = self.steps if dtype.is_float and dtype.bits == 32 else None
+        return bool(self.on_vectors(dtype.kind)) or (
+            steps is not None and elementary.is_lanewise(steps, self.arity)
+        )
+
     def on(self, dtype: DType) -> str:
         """The intrinsic that does it on `dtype`: sums of bools are 'or', roundings of integers nothing."""
         instead = "" if dtype.is_float else self.on_bool if dtype.kind == "bool" else self.on_integer

@@ -13,12 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stripe
+from stripe.emit.c import emit_c
 from stripe.emit.c.dialect import C11, FLAGS
 from stripe.emit.c.elementary import definition
 from stripe.emit.c.helpers import Helpers
+from stripe.exec.compile import compile_program
 from stripe.exec.elementary import evaluate
 from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import INTRINSICS
+from stripe.ir.dtypes import FP32
 
 BOUNDS = {"exp": 1.0, "log": 0.9, "tanh": 1.5, "sigmoid": 2.5, "erf": 1.4, "sin": 1.6, "cos": 1.6}
 """Largest error in ulp, for each function of one argument."""
@@ -191,3 +195,37 @@ def test_the_definition_names_no_library() -> None:
             text = definition(f"st_{name}", spec.steps, spec.arity, C11)
             assert "if " not in text
             assert f"st_{name}(" in text.splitlines()[0]
+
+
+BUILDS = {
+    "native": CompileOptions(),
+    "without multiply-adds": CompileOptions(native=False),
+    "without extensions": CompileOptions(extra_flags=("-DST_PLAIN",)),
+    "by clang": CompileOptions("clang"),
+}
+LANEWISE = [name for name, spec in INTRINSICS.items() if spec.has_vectors(FP32) and spec.steps is not None]
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize(("machine", "lanes"), [("x86_avx512", 16), ("x86_avx2", 8), ("portable", 4)])
+def test_functions_of_vectors_compute_the_same_bits(machine: str, lanes: int, build: str) -> None:
+    """Vectors as wide as the registers of the processor, wider, and less wide."""
+    if build == "by clang" and shutil.which("clang") is None:
+        pytest.skip("no clang")
+    x = patterns(2000)[-4000:].reshape(8, 500)
+    kernels = "".join(f" Y_{name} = {name}(X);" for name in LANEWISE)
+    outputs = ", ".join(f"Y_{name}" for name in LANEWISE)
+    tile = stripe.parse(f"function (X[M=8, N=500]) -> ({outputs}) {{{kernels} }}", name="functions.tile")
+    program = stripe.run_passes(tile, "cpu", hardware=machine)
+    text, found = emit_c(program), compile_program(program, BUILDS[build]).run({"X": x})
+    for name in LANEWISE:
+        steps, y = INTRINSICS[name].steps, found[f"Y_{name}"]
+        assert steps is not None
+        assert f"= st_{name}_fp32x{lanes}(" in text
+        expected = evaluate(steps, x)
+        assert np.array_equal(y, expected, equal_nan=True)
+        assert np.array_equal(np.signbit(y), np.signbit(expected) | (np.isnan(y) & np.signbit(y)))
+
+
+def test_functions_with_steps_in_fp64_have_no_vectors() -> None:
+    assert set(LANEWISE) == {"exp", "log", "tanh", "erf", "sigmoid"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable, Mapping, Sequence
 
 from stripe.emit.c.dialect import Dialect
 from stripe.ir.dtypes import FP32, FP64, U32
@@ -22,33 +23,68 @@ _FORMS = {
 }  # fmt: skip
 
 
+_VECTOR_FORMS = _FORMS | {
+    "not": "~{0}", "select": "({c})(({0} & ({mask}){1}) | (~{0} & ({mask}){2}))", "fma": "{fused}({0}, {1}, {2})",
+    "bits": "({c}){0}", "float": "({c}){0}", "count": "__builtin_convertvector(({mask}){0}, {c})",
+}  # fmt: skip
+"""The same on GNU vectors, whose comparisons give masks. `fused` is the function of a multiply-add."""
+
+
 def definition(name: str, function: Terms, arity: int, dialect: Dialect) -> str:
     """The C function called `name`."""
     inputs, terms = traced(function, arity)
-    names = dict(zip(inputs, "xy", strict=False))
     tables: dict[tuple[float, ...], str] = {}
-    lines: list[str] = []
-    for term in terms:
-        if term.op == "constant":
-            names[term] = _literal(term)
-            continue
+
+    def spelled(term: ScalarTerm, args: Sequence[str]) -> str:
         table = ""
         if isinstance(term.value, tuple):
             table = tables.setdefault(term.value, f"table_{len(tables)}")
-        names[term] = f"t{len(lines)}"
-        text = _FORMS[term.op].format(
-            *(names[arg] for arg in term.args),
-            c=_type(term.kind, dialect), table=table, int32=dialect.integer(32, signed=True),
-        )  # fmt: skip
-        lines.append(f"  const {_type(term.kind, dialect)} {names[term]} = {text};")
+        int32 = dialect.integer(32, signed=True)
+        return _FORMS[term.op].format(*args, c=_type(term.kind, dialect), table=table, int32=int32)
+
+    names = dict(zip(inputs, "xy", strict=False))
+    lines = _statements(terms, names, spelled, lambda kind: _type(kind, dialect), literal)
     c = _type("f32", dialect)
-    head = f"static inline {c} {name}({', '.join(f'{c} {names[term]}' for term in inputs)}) {{"
+    head = f"ST_UNUSED static inline {c} {name}({', '.join(f'{c} {names[term]}' for term in inputs)}) {{"
     double = f"{dialect.constant} {_type('f64', dialect)}"
     rows = [
         f"  {double} {table}[{len(values)}] = {{{', '.join(value.hex() for value in values)}}};"
         for values, table in tables.items()
     ]
-    return "\n".join([head, *rows, *lines, f"  return {names[terms[-1]]};", "}"])
+    return "\n".join([head, *rows, *lines, "}"])
+
+
+def vector_body(
+    function: Terms, arity: int, types: Mapping[Kind, str], fused: str, constant: Callable[[ScalarTerm], str]
+) -> list[str]:
+    """The statements of a function of GNU vectors `x` and `y` whose terms `ir.elementary.is_lanewise`. `types` are the
+    vectors of the kinds, with masks for "bool"; `fused` is the function of a multiply-add on them."""
+    inputs, terms = traced(function, arity)
+
+    def spelled(term: ScalarTerm, args: Sequence[str]) -> str:
+        return _VECTOR_FORMS[term.op].format(*args, c=types[term.kind], mask=types["bool"], fused=fused)
+
+    return _statements(terms, dict(zip(inputs, "xy", strict=False)), spelled, types.__getitem__, constant)
+
+
+def _statements(
+    terms: Sequence[ScalarTerm],
+    names: dict[ScalarTerm, str],
+    spelled: Callable[[ScalarTerm, Sequence[str]], str],
+    type_of: Callable[[Kind], str],
+    constant: Callable[[ScalarTerm], str],
+) -> list[str]:
+    """A statement for each term, and the return of the last; `names` are those of the inputs."""
+    names, lines = dict(names), list[str]()
+    for term in terms:
+        if term.op == "constant":
+            names[term] = constant(term)
+            continue
+        names[term] = f"t{len(lines)}"
+        lines.append(
+            f"  const {type_of(term.kind)} {names[term]} = {spelled(term, [names[arg] for arg in term.args])};"
+        )
+    return [*lines, f"  return {names[terms[-1]]};"]
 
 
 def _type(kind: Kind, dialect: Dialect) -> str:
@@ -57,7 +93,7 @@ def _type(kind: Kind, dialect: Dialect) -> str:
     return dialect.scalar_type({"f32": FP32, "f64": FP64, "u32": U32}[kind])
 
 
-def _literal(term: ScalarTerm) -> str:
+def literal(term: ScalarTerm) -> str:
     """A constant as C has it: floats as their bits are."""
     if term.kind == "u32":
         return f"{term.value}u"

@@ -80,7 +80,7 @@ static inline float st_bf16_round(float x) {
 #else
 #define ST_LANE(x, n) (x).lane[n]
 #endif""",
-        (),
+        ("unused",),
     ),
     "function": (
         """\
@@ -119,18 +119,22 @@ __attribute__((noipa))
 static const void *st_given(const void *elements) { return elements; }""",
         (),
     ),
-    "multiply_add": (
+    "unused": (
         """\
-// ST_FMA: the processor has an instruction for a*b + c in one rounding.
-#if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA) || defined(FP_FAST_FMAF)
-#define ST_FMA
-#endif
 #if defined(__GNUC__)
 #define ST_UNUSED __attribute__((unused))
 #else
 #define ST_UNUSED
 #endif""",
         (),
+    ),
+    "multiply_add": (
+        """\
+// ST_FMA: the processor has an instruction for a*b + c in one rounding.
+#if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA) || defined(FP_FAST_FMAF)
+#define ST_FMA
+#endif""",
+        ("unused",),
     ),
     "fma_fp32": (
         """\

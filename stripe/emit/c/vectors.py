@@ -4,11 +4,14 @@ arrays in structs for other compilers. `ST_PLAIN` chooses the latter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from stripe.emit.c.elementary import literal, vector_body
 from stripe.emit.c.intrinsics import Named, intrinsic, is_operator
 from stripe.emit.c.writer import Writer
 from stripe.ir import DTYPES, INTRINSICS, DType
+from stripe.ir.dtypes import FP32, U32
+from stripe.ir.elementary import Kind, ScalarTerm
 
 
 def vector_type(dtype: DType, lanes: int, writer: Writer) -> str:
@@ -69,7 +72,7 @@ def splat(value: str, dtype: DType, lanes: int, writer: Writer) -> str:
     name = writer.helpers.define(
         f"st_splat_{dtype}x{lanes}",
         f"""\
-{writer.dialect.helper} {vector} st_splat_{dtype}x{lanes}({c_type} a) {{
+ST_UNUSED {writer.dialect.helper} {vector} st_splat_{dtype}x{lanes}({c_type} a) {{
 #ifdef ST_VECTORS
   return ({vector}){{{lane}}};
 #else
@@ -86,34 +89,100 @@ def applied(
     """`op` on vectors, or on scalars for one lane."""
     if lanes == 1:
         return intrinsic(op, args, dtypes, result, writer)
-    return f"{_function(op, dtypes, result, lanes, writer)}({', '.join(args)})"
+    is_expression = INTRINSICS[op].on_vectors(result.kind)
+    name = _function(op, dtypes, result, lanes, writer) if is_expression else _elementary(op, lanes, writer)
+    return f"{name}({', '.join(args)})"
 
 
 def multiply_add(args: Sequence[str], dtype: DType, lanes: int, writer: Writer) -> str:
     """a*b + c, in one rounding where the processor has an instruction for it.
 
     gcc makes that instruction of an expression on vectors only in functions that allow it for all expressions, which
-    suits those without other products; elsewhere a loop over the lanes says it, which is slow to compile.
+    suits those without other products; elsewhere a function of the compiler says it.
     """
     scalar = writer.helpers.need(f"fma_{dtype}")
     if lanes == 1:
         return f"{scalar}({', '.join(args)})"
-    vector = vector_type(dtype, lanes, writer)
-    kind = "fma" if writer.function.hazards.contracts else "fma_lanes"
-    lines = [
-        f"{writer.dialect.helper} {vector} st_{kind}_{dtype}x{lanes}({vector} a, {vector} b, {vector} c) {{"
-    ]
-    lane_by_lane = [
-        f"  for (int n = 0; n < {lanes}; ++n) ST_LANE(c, n) = {scalar}(ST_LANE(a, n), ST_LANE(b, n), ST_LANE(c, n));",
-        "  return c;",
-    ]
-    if writer.function.hazards.contracts:
-        lines += ["#ifdef __clang__", "#pragma STDC FP_CONTRACT ON", "#endif", "#ifdef ST_VECTORS"]
+    may_contract = writer.function.hazards.contracts
+    if may_contract:
+        lines = ["#ifdef __clang__", "#pragma STDC FP_CONTRACT ON", "#endif", "#ifdef ST_VECTORS"]
+        lines += ["  return a * b + c;", "#else", *_by_lane(scalar, lanes), "#endif"]
     else:
-        lines += ["#if defined(ST_VECTORS) && !defined(ST_FMA)"]
-    lines += ["  return a * b + c;", "#else", *lane_by_lane, "#endif", "}"]
-    name = writer.helpers.define(f"st_{kind}_{dtype}x{lanes}", "\n".join(lines))
-    return f"{name}({', '.join(args)})"
+        lines = ["#if defined(ST_VECTORS) && !defined(ST_FMA)", "  return a * b + c;"]
+        lines += [*_fused(dtype, lanes, writer), "#else", *_by_lane(scalar, lanes), "#endif"]
+    name = f"st_{'fma' if may_contract else 'fma_lanes'}_{dtype}x{lanes}"
+    return f"{_ternary(name, dtype, lanes, lines, writer)}({', '.join(args)})"
+
+
+def _ternary(name: str, dtype: DType, lanes: int, lines: Sequence[str], writer: Writer) -> str:
+    """The function of three vectors a, b and c with the body `lines`."""
+    vector = vector_type(dtype, lanes, writer)
+    head = f"ST_UNUSED {writer.dialect.helper} {vector} {name}({vector} a, {vector} b, {vector} c) {{"
+    return writer.helpers.define(name, "\n".join([head, *lines, "}"]))
+
+
+def _by_lane(scalar: str, lanes: int) -> list[str]:
+    """A loop over the lanes, of which compilers other than gcc make one instruction where they can."""
+    call = f"{scalar}(ST_LANE(a, n), ST_LANE(b, n), ST_LANE(c, n))"
+    return [f"  for (int n = 0; n < {lanes}; ++n) ST_LANE(c, n) = {call};", "  return c;"]
+
+
+def _fused(dtype: DType, lanes: int, writer: Writer) -> Iterator[str]:
+    """Branches of `#if` for gcc on x86, whose options for functions keep it from making vectors of lanes: its
+    functions of multiply-adds, on registers of all bytes or of 32."""
+    form, size = "ps" if dtype.bits == 32 else "pd", lanes * dtype.bytes
+    vectors = "#elif defined(ST_VECTORS) && !defined(__clang__) &&"
+    match size:
+        case 16:
+            yield from (f"{vectors} defined(__FMA__)", f"  return __builtin_ia32_vfmadd{form}(a, b, c);")
+        case 32:
+            yield from (f"{vectors} defined(__FMA__)", f"  return __builtin_ia32_vfmadd{form}256(a, b, c);")
+        case 64:
+            yield f"{vectors} defined(__AVX512F__)"
+            mask = f"(unsigned {'short' if dtype.bits == 32 else 'char'})-1"
+            yield f"  return __builtin_ia32_vfmadd{form}512_mask(a, b, c, {mask}, 4);  // rounds as set"
+        case _:
+            pass
+    if size > 32:
+        part, whole = vector_type(dtype, 32 // dtype.bytes, writer), vector_type(dtype, lanes, writer)
+        yield f"{vectors} defined(__FMA__)"
+        yield f"  union {{ {whole} whole; {part} part[{size // 32}]; }} x = {{a}}, y = {{b}}, z = {{c}};"
+        call = f"__builtin_ia32_vfmadd{form}256(x.part[n], y.part[n], z.part[n])"
+        yield from (f"  for (int n = 0; n < {size // 32}; ++n) z.part[n] = {call};", "  return z.whole;")
+
+
+def _elementary(op: str, lanes: int, writer: Writer) -> str:
+    """The function of fp32 whose steps are operations on vectors. Without multiply-adds these take many more operations
+    each: there it is a loop over the lanes, in a function apart."""
+    spec, scalar = INTRINSICS[op], writer.helpers.need(op)
+    assert spec.steps is not None
+    lines = [
+        "#if 0",
+        *_fused(FP32, lanes, writer),
+        "#else",
+        *_by_lane(writer.helpers.need("fused"), lanes),
+        "#endif",
+    ]
+    fused = _ternary(f"st_fused_fp32x{lanes}", FP32, lanes, lines, writer)
+    dtypes: dict[Kind, DType] = {"f32": FP32, "u32": U32, "bool": DTYPES["i32"]}
+    types: dict[Kind, str] = {kind: vector_type(each, lanes, writer) for kind, each in dtypes.items()}
+
+    def constant(term: ScalarTerm) -> str:
+        return splat(writer.helpers.literal(literal(term)), dtypes[term.kind], lanes, writer)
+
+    vector, c_type, name = types["f32"], writer.dialect.scalar_type(FP32), f"{scalar}_fp32x{lanes}"
+    letters = "xy"[: spec.arity]
+    head = f"{vector} {name}({', '.join(f'{vector} {letter}' for letter in letters)}) {{"
+    body = ["#if defined(ST_VECTORS) && defined(ST_FMA)", f"{writer.dialect.helper} {head}"]
+    body += vector_body(spec.steps, spec.arity, types, fused, constant)
+    body += ["}", "#else", "#ifdef __GNUC__", "__attribute__((noinline))", "#endif", f"static {head}"]
+    for letter in letters:
+        body.append(f"  {c_type} {letter}s[{lanes}];")
+        body.append(f"  memcpy({letter}s, &{letter}, sizeof {letter}s);")
+    call = f"{scalar}({', '.join(f'{letter}s[n]' for letter in letters)})"
+    body.append(f"  for (int n = 0; n < {lanes}; ++n) xs[n] = {call};")
+    body += ["  memcpy(&x, xs, sizeof xs);", "  return x;", "}", "#endif"]
+    return writer.helpers.define(name, "\n".join(body))
 
 
 def _function(op: str, dtypes: Sequence[DType], result: DType, lanes: int, writer: Writer) -> str:

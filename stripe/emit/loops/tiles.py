@@ -114,6 +114,9 @@ def find_tile(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> V
     written = [scope.areas[ref.name] for ref in block.outputs]
     moving = {loop.var for loop in loops if any(loop.var in area.origin.names() for area in written)}
     in_registers = [area for area in areas if area.pointer.registers is not None]
+    ops = (INTRINSICS[statement.op] for statement in block.statements if isinstance(statement, Intrinsic))
+    if in_registers and any(op.steps is not None for op in ops):
+        return None  # straight code for all registers would be long
     level = _level(loops, moving, lanes, in_registers)
     if level is None or level < parallel:
         return None
@@ -175,7 +178,7 @@ def _areas(block: Block, scope: CodeScope, var: str) -> list[Area] | None:
             case Intrinsic(into, op, inputs, target):
                 dtypes[into] = result_dtype(op, [dtypes[name] for name in inputs], target)
                 narrowed = dtypes[into].is_integer and dtypes[inputs[0]].is_float
-                if narrowed or not INTRINSICS[op].on_vectors(dtypes[into].kind):
+                if narrowed or not INTRINSICS[op].has_vectors(dtypes[into]):
                     return None
             case Load(into, ref) if ref in scope.areas and step(scope.areas[ref].origin, var) in (0, 1):
                 dtypes[into] = scope.areas[ref].pointer.dtype
