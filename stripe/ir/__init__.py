@@ -39,7 +39,7 @@ from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of, value_k
 from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround, transitive_reduction
 from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest, did_you_mean
 from stripe.ir.index_map import IndexMap, PhysicalLayout
-from stripe.ir.instances import instances, names_in_turn, unit_numbers
+from stripe.ir.instances import buffer_instances, names_in_turn, unit_numbers
 from stripe.ir.intrinsics import (
     INTRINSICS,
     SPECIALS,
@@ -161,6 +161,7 @@ __all__ = [
     "aggregations_of",
     "beginnings",
     "block_at",
+    "buffer_instances",
     "canonical_names",
     "check_block_magnitude",
     "check_magnitude",
@@ -176,7 +177,6 @@ __all__ = [
     "element_offset",
     "fresh",
     "has_addresses",
-    "instances",
     "interference",
     "is_dense",
     "is_name",

@@ -29,7 +29,7 @@ def unit_numbers(nest: Nest) -> frozenset[Affine]:
     return frozenset(affine for affine in found if affine.names())
 
 
-def instances(nest: Nest, ref: Refinement | None = None) -> int:
+def buffer_instances(nest: Nest, ref: Refinement | None = None) -> int:
     """The most instances at one time of an allocation of the innermost block, in one unit of its memory, or of any
     allocation there, where all have the same unit. A location without a number may be one unit for all."""
     location = Location() if ref is None or ref.bank_dim is not None else ref.location.subs(nest.local)

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -44,8 +46,7 @@ class AxisSpec(ConfigModel):
         forms = [name for name in ("values", "range", "log2") if getattr(self, name) is not None]
         if len(forms) > 1:
             raise ValueError(f"an axis has one of 'values', 'range' and 'log2', not {' and '.join(forms)}")
-        if self.values is not None and len(set(map(repr, self.values))) < len(self.values):
-            raise ValueError("a value stands there twice")
+        _check_distinct(self.values or ())
         if self.range is not None:
             low, high, step = (*self.range, 1)[:3]
             if step <= 0:
@@ -66,6 +67,18 @@ class AxisSpec(ConfigModel):
             low, high, step = (*self.range, 1)[:3]
             return spaced(low, high, step)
         return doubled(*self.log2) if self.log2 is not None else None
+
+
+def _check_distinct(values: Sequence[Value]) -> None:
+    """Raises ValueError for equal values: points are told apart by equality, by which true is 1, and so is 1.0."""
+    seen: dict[Value, Value] = {}
+    for value in values:
+        if value in seen:
+            one, other = json.dumps(seen[value]), json.dumps(value)
+            raise ValueError(
+                "a value stands there twice" if one == other else f"the values {one} and {other} are equal"
+            )
+        seen[value] = value
 
 
 def spaced(low: Number, high: Number, step: Number) -> tuple[Scalar, ...]:

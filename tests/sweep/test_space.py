@@ -90,6 +90,7 @@ def test_a_sample_is_a_part_of_the_grid_and_repeats_nothing(plan_of: Plans) -> N
         ({"axes": {"NUM_CNV": {"values": [1]}}}, "no template has a parameter 'NUM_CNV'", "did you mean 'NUM_CONV'?"),
         ({"axes": {"NUM_CONV": {"values": []}}}, "needs at least 1 entries", None),
         ({"axes": {"NUM_CONV": {"values": [1, 1]}}}, "a value stands there twice", None),
+        ({"axes": {"NUM_CONV": {"values": [2, 1, True]}}}, "the values 1 and true are equal", None),
         ({"axes": {"NUM_CONV": {"range": [4, 1]}}}, "the range from 4 to 1 is empty", None),
         ({"axes": {"NUM_CONV": {"log2": [0, 8]}}}, "doubling does not lead from 0 to 8", None),
         ({"axes": {"NUM_CONV": {"values": [1], "log2": [1, 2]}}}, "one of 'values', 'range' and 'log2'", None),

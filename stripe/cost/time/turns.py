@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from stripe.cost.time.pieces import Loop, Piece
-from stripe.ir import Location, Path, Refinement, has_addresses, instances
+from stripe.ir import Location, Path, Refinement, buffer_instances, has_addresses
 
 
 class MemoryWaits(NamedTuple):
@@ -78,7 +78,7 @@ def _used(loop: Loop, piece: Piece, depth: int) -> Iterator[_StageBuffer]:
     views = {ref.source for ref in piece.nest.block.refinements}
     for ref in loop.nest.block.allocs:
         if ref.name in views:
-            copies = depth if ref.offset is None else max(1, ref.copies // instances(loop.nest, ref))
+            copies = depth if ref.offset is None else max(1, ref.copies // buffer_instances(loop.nest, ref))
             yield _StageBuffer(loop.nest.path, ref, ref.location.subs(loop.nest.local), copies)
     if has_addresses(piece.nest.block):
         for nest in piece.nest.walk():

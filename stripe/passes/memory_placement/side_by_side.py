@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, takewhile
 
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Affine, Block, LiveRange, Nest, Path, instances, unit_numbers
+from stripe.ir import Affine, Block, LiveRange, Nest, Path, buffer_instances, unit_numbers
 from stripe.ir.frozen import replace
 
 
@@ -50,7 +50,7 @@ class SideBySide:
         return live.ref.location.name not in self.registers
 
     def _instances(self, live: LiveRange) -> int:
-        return instances(self.nests[live.path], live.ref) if self.numbers[live.path] else 1
+        return buffer_instances(self.nests[live.path], live.ref) if self.numbers[live.path] else 1
 
     def _is_spread(self, live: LiveRange) -> bool:
         """Whether units share a block around the buffer."""

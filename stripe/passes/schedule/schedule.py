@@ -23,7 +23,7 @@ from stripe.ir import (
     Role,
     Stage,
     block_at,
-    instances,
+    buffer_instances,
     nest_at,
     replace_at,
     walk,
@@ -339,7 +339,7 @@ class Schedule(Pass):
             )
         widths = (ref.dtype.bytes for ref in nest.block.refinements)
         alignment = math.lcm(self.alignment, unit.alignment if unit else 1, *widths)
-        return Banks(self.mem_loc.name, count, size, alignment, first, instances(nest))
+        return Banks(self.mem_loc.name, count, size, alignment, first, buffer_instances(nest))
 
     def _tiled(
         self, nest: Nest, banks: Banks, policies: Sequence[Residency], least: int, context: PassContext

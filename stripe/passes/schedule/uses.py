@@ -11,7 +11,7 @@ from stripe.ir import (
     Nest,
     Path,
     Refinement,
-    instances,
+    buffer_instances,
     reads_of,
     unit_numbers,
     writes_of,
@@ -97,7 +97,7 @@ def scratch_of(statement: Nest, banks: Banks, depth: int) -> tuple[Scratch, ...]
                 continue
             moves = "cached" in ref.tags or _is_passed_on(ref, nest.block)
             buffers = depth if moves and nest.block.points > 1 else 1
-            copies = buffers * instances(nest)
+            copies = buffers * buffer_instances(nest)
             path = nest.path[len(statement.path) :]
             found.append(Scratch(path, ref.name, banks.aligned(ref.bytes) * copies, buffers, copies))
     return tuple(found)
@@ -123,7 +123,7 @@ def is_tiled(statement: Nest, depth: int) -> bool:
 
 def stream_instances(statement: Nest, depth: int) -> int:
     """The instances of each stream through `depth` buffers of a block of tiles."""
-    return instances(statement.with_block(replace(statement.block, pipeline_depth=depth)))
+    return buffer_instances(statement.with_block(replace(statement.block, pipeline_depth=depth)))
 
 
 def tiled_to_fit(block: Block, banks: Banks, copies: int, least: int) -> Block | None:
