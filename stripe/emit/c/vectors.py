@@ -4,7 +4,8 @@ arrays in structs for other compilers. `ST_PLAIN` chooses the latter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from stripe.emit.c.elementary import literal, vector_body
 from stripe.emit.c.intrinsics import Named, intrinsic, is_operator
@@ -94,6 +95,18 @@ def applied(
     return f"{name}({', '.join(args)})"
 
 
+_Branch: TypeAlias = tuple[str, Sequence[str]]
+"""A condition of the preprocessor, and the lines where it holds."""
+
+
+def _chosen(branches: Iterable[_Branch], otherwise: Sequence[str]) -> list[str]:
+    """The lines of the first branch that holds, as the preprocessor finds it."""
+    lines: list[str] = []
+    for condition, body in branches:
+        lines += [f"#{'elif' if lines else 'if'} {condition}", *body]
+    return [*lines, "#else", *otherwise, "#endif"] if lines else [*otherwise]
+
+
 def multiply_add(args: Sequence[str], dtype: DType, lanes: int, writer: Writer) -> str:
     """a*b + c, in one rounding where the processor has an instruction for it.
 
@@ -103,14 +116,15 @@ def multiply_add(args: Sequence[str], dtype: DType, lanes: int, writer: Writer) 
     scalar = writer.helpers.need(f"fma_{dtype}")
     if lanes == 1:
         return f"{scalar}({', '.join(args)})"
-    may_contract = writer.function.hazards.contracts
-    if may_contract:
-        lines = ["#ifdef __clang__", "#pragma STDC FP_CONTRACT ON", "#endif", "#ifdef ST_VECTORS"]
-        lines += ["  return a * b + c;", "#else", *_by_lane(scalar, lanes), "#endif"]
+    by_lane, expression = _by_lane(scalar, lanes), ["  return a * b + c;"]
+    if writer.function.hazards.contracts:
+        name = f"st_fma_{dtype}x{lanes}"
+        lines = ["#ifdef __clang__", "#pragma STDC FP_CONTRACT ON", "#endif"]
+        lines += _chosen([("defined(ST_VECTORS)", expression)], by_lane)
     else:
-        lines = ["#if defined(ST_VECTORS) && !defined(ST_FMA)", "  return a * b + c;"]
-        lines += [*_fused(dtype, lanes, writer), "#else", *_by_lane(scalar, lanes), "#endif"]
-    name = f"st_{'fma' if may_contract else 'fma_lanes'}_{dtype}x{lanes}"
+        name = f"st_fma_lanes_{dtype}x{lanes}"
+        plain = "defined(ST_VECTORS) && !defined(ST_FMA)"
+        lines = _chosen([(plain, expression), *_fused(dtype, lanes, writer)], by_lane)
     return f"{_ternary(name, dtype, lanes, lines, writer)}({', '.join(args)})"
 
 
@@ -127,28 +141,33 @@ def _by_lane(scalar: str, lanes: int) -> list[str]:
     return [f"  for (int n = 0; n < {lanes}; ++n) ST_LANE(c, n) = {call};", "  return c;"]
 
 
-def _fused(dtype: DType, lanes: int, writer: Writer) -> Iterator[str]:
-    """Branches of `#if` for gcc on x86, whose options for functions keep it from making vectors of lanes: its
-    functions of multiply-adds, on registers of all bytes or of 32."""
-    form, size = "ps" if dtype.bits == 32 else "pd", lanes * dtype.bytes
-    vectors = "#elif defined(ST_VECTORS) && !defined(__clang__) &&"
+def _fused(dtype: DType, lanes: int, writer: Writer) -> Iterator[_Branch]:
+    """The multiply-adds of gcc on x86, which makes none of lanes, since the options of functions forbid it vectors of
+    statements: on a register of all bytes, or on several of 32."""
+    gcc, size = "defined(ST_VECTORS) && !defined(__clang__) && defined", lanes * dtype.bytes
+    form, mask = ("ps", "short") if dtype.bits == 32 else ("pd", "char")
+    on_32 = f"__builtin_ia32_vfmadd{form}256"
     match size:
         case 16:
-            yield from (f"{vectors} defined(__FMA__)", f"  return __builtin_ia32_vfmadd{form}(a, b, c);")
+            yield f"{gcc}(__FMA__)", [f"  return __builtin_ia32_vfmadd{form}(a, b, c);"]
         case 32:
-            yield from (f"{vectors} defined(__FMA__)", f"  return __builtin_ia32_vfmadd{form}256(a, b, c);")
+            yield f"{gcc}(__FMA__)", [f"  return {on_32}(a, b, c);"]
         case 64:
-            yield f"{vectors} defined(__AVX512F__)"
-            mask = f"(unsigned {'short' if dtype.bits == 32 else 'char'})-1"
-            yield f"  return __builtin_ia32_vfmadd{form}512_mask(a, b, c, {mask}, 4);  // rounds as set"
+            rounding = "4"  # as the processor is set
+            call = f"__builtin_ia32_vfmadd{form}512_mask(a, b, c, (unsigned {mask})-1, {rounding})"
+            yield f"{gcc}(__AVX512F__)", [f"  return {call};"]
         case _:
             pass
     if size > 32:
         part, whole = vector_type(dtype, 32 // dtype.bytes, writer), vector_type(dtype, lanes, writer)
-        yield f"{vectors} defined(__FMA__)"
-        yield f"  union {{ {whole} whole; {part} part[{size // 32}]; }} x = {{a}}, y = {{b}}, z = {{c}};"
-        call = f"__builtin_ia32_vfmadd{form}256(x.part[n], y.part[n], z.part[n])"
-        yield from (f"  for (int n = 0; n < {size // 32}; ++n) z.part[n] = {call};", "  return z.whole;")
+        yield (
+            f"{gcc}(__FMA__)",
+            [
+                f"  union {{ {whole} whole; {part} part[{size // 32}]; }} x = {{a}}, y = {{b}}, z = {{c}};",
+                f"  for (int n = 0; n < {size // 32}; ++n) z.part[n] = {on_32}(x.part[n], y.part[n], z.part[n]);",
+                "  return z.whole;",
+            ],
+        )
 
 
 def _elementary(op: str, lanes: int, writer: Writer) -> str:
@@ -156,13 +175,7 @@ def _elementary(op: str, lanes: int, writer: Writer) -> str:
     each: there it is a loop over the lanes, in a function apart."""
     spec, scalar = INTRINSICS[op], writer.helpers.need(op)
     assert spec.steps is not None
-    lines = [
-        "#if 0",
-        *_fused(FP32, lanes, writer),
-        "#else",
-        *_by_lane(writer.helpers.need("fused"), lanes),
-        "#endif",
-    ]
+    lines = _chosen(_fused(FP32, lanes, writer), _by_lane(writer.helpers.need("fused"), lanes))
     fused = _ternary(f"st_fused_fp32x{lanes}", FP32, lanes, lines, writer)
     dtypes: dict[Kind, DType] = {"f32": FP32, "u32": U32, "bool": DTYPES["i32"]}
     types: dict[Kind, str] = {kind: vector_type(each, lanes, writer) for kind, each in dtypes.items()}
