@@ -54,7 +54,8 @@ class IntrinsicSpec:
     where `c_on` says so: a bare operator is arithmetic (which wraps on integers), otherwise `{0}`, `{1}`, `{2}` are the
     operands, `{c}` the type, `{one}` a 1, `{negative}` minus the first operand, `{math[f]}` a function of the library
     and `{helper[f]}` one of the emitter. `vector` and `vector_on` are the same on GNU vectors, needed where `c` is no
-    operator: `{vector}` is their type, `{vectors[i]}` and `{vectors[u]}` those of integers as wide. `numpy` names the
+    operator: `{vector}` is their type, `{vectors[i]}` and `{vectors[u]}` those of integers as wide. A bool is a mask
+    there, an integer as wide as the numbers that were compared, of which all bits are set or none. `numpy` names the
     function where numpy has one with the same meaning, `fold` computes on Python's numbers (ZeroDivisionError,
     ValueError or OverflowError where there is no finite result).
     """
@@ -280,22 +281,28 @@ def _logic() -> Iterator[IntrinsicSpec]:
     ):  # fmt: skip
         yield spec(
             name, 2, "any", "bool", getattr(operator, name.removeprefix("cmp_")), function,
-            f"{{0}} {sign} {{1}}", symbol=sign, aliases=(alias,), commutes="always" if commutes else "never",
+            f"{{0}} {sign} {{1}}", vector=f"({{vector}})({{0}} {sign} {{1}})", symbol=sign, aliases=(alias,),
+            commutes="always" if commutes else "never",
         )  # fmt: skip
     for name, fold, sign, on_bool in (
         ("and", int.__and__, "&", "&&"), ("or", int.__or__, "|", "||"), ("xor", int.__xor__, "^", "!="),
     ):  # fmt: skip
         yield spec(
             f"bit_{name}", 2, "integer", "same", fold, f"bitwise_{name}", f"({{c}})({{0}} {sign} {{1}})",
-            {"bool": f"{{0}} {on_bool} {{1}}"}, symbol=sign, commutes="always",
+            {"bool": f"{{0}} {on_bool} {{1}}"}, f"{{0}} {sign} {{1}}", symbol=sign, commutes="always",
         )  # fmt: skip
     # A shift of a bool by 0 or 1 to the left stays different from 0.
     left, right = "{helper[shl]}({0}, {1})", "{helper[shr]}({0}, {1})"
     yield spec("bit_left", 2, "integer", "same", _left, "", left, {"bool": "{0}"}, symbol="<<")
     yield spec("bit_right", 2, "integer", "same", _right, "", right, {"bool": "{0} && !{1}"}, symbol=">>")
     c_on: dict[Kind, str] = {"bool": "!{0}"}
-    yield spec("bit_not", 1, "integer", "same", int.__invert__, "invert", "({c})~{0}", c_on, symbol="~")
-    yield spec("cond", 3, "any", "cond", _chosen, "where", "{0} ? {1} : {2}", rounds=False)
+    yield spec(
+        "bit_not", 1, "integer", "same", int.__invert__, "invert", "({c})~{0}", c_on, "~{0}", symbol="~"
+    )
+    yield spec(
+        "cond", 3, "any", "cond", _chosen, "where", "{0} ? {1} : {2}",
+        vector="({vector})(({0} & ({vectors[i]}){1}) | (~{0} & ({vectors[i]}){2}))", rounds=False,
+    )  # fmt: skip
     yield spec("cast", 1, "any", "cast", _same, vector="__builtin_convertvector({0}, {vector})", grain="kept")
 
 

@@ -122,3 +122,43 @@ def test_registers_hold_the_results_of_a_tile() -> None:
     assert "float C_array[" in emit_c(
         stripe.run_passes(stripe.parse(PROGRAMS["ragged"], name="r.tile"), f"{TILE},{CACHE}")
     )
+
+
+MASKS = """function (A[M=8, N=101]: {t}, B[M, N]: {t}, C[N]: {t}, D[M, L=1]: {t}) -> (O, P, Q, R) {{
+  O = (A < B) & (B < C) ? A + A : B;
+  P = (A < C) | ~(B == A) ? A : (B >= C ? C - A : B);
+  Q = A != A ? B : max(A, B);
+  R = (D < D + 1) & (A > D) ? B : D;
+}}"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        CompileOptions(),
+        CompileOptions(native=False),
+        CompileOptions(extra_flags=("-DST_PLAIN",)),
+        CompileOptions(level="O1"),
+    ],
+    ids=["native", "any", "plain", "O1"],
+)
+def test_comparisons_of_vectors_are_masks(options: CompileOptions) -> None:
+    for dtype in ("fp32", "fp64", "u32", "i8"):
+        program = stripe.run_passes(
+            stripe.parse(MASKS.format(t=dtype), name="masks.tile"), "cpu", hardware="x86_avx2"
+        )
+        assert f"st_cond_{dtype}x" in emit_c(program)
+        inputs = random_inputs(program, 3)
+        if dtype.startswith("fp"):
+            inputs["A"][:, ::7], inputs["B"][::2, ::5] = np.nan, -0.0
+        built = compile_program(program, options).run(inputs)
+        for output, expected in interpret(program, inputs).items():
+            assert np.array_equal(built[output], expected, equal_nan=True), (dtype, output)
+
+
+def test_masks_of_other_widths_have_no_vectors() -> None:
+    text = "function (A[M=8, N=64]: fp64, B[M, N]: fp32) -> (O) { O = A < 0.5 ? B : 0 - B; }"
+    program = stripe.run_passes(stripe.parse(text, name="widths.tile"), "cpu", hardware="x86_avx2")
+    assert "st_cond_" not in emit_c(program)
+    inputs = random_inputs(program, 3)
+    assert np.array_equal(compile_program(program).run(inputs)["O"], interpret(program, inputs)["O"])

@@ -17,6 +17,7 @@ from stripe.emit.loops.scope import Area
 from stripe.emit.loops.tiles import TilePoint, VectorTile
 from stripe.ir import (
     DTYPES,
+    INTRINSICS,
     Affine,
     Agg,
     Constant,
@@ -27,6 +28,7 @@ from stripe.ir import (
     Store,
     result_dtype,
 )
+from stripe.ir.dtypes import BOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,35 @@ class TileWriter:
             case Intrinsic(into, op, inputs, target):
                 args = [values[name] for name in inputs]
                 dtypes = [arg.dtype for arg in args]
-                dtype = result_dtype(op, dtypes, target)
                 lanes = max(arg.lanes for arg in args)
-                if lanes == 1:
-                    text = intrinsic(op, [arg.text for arg in args], dtypes, dtype, writer)
-                else:
-                    text = applied(op, [self._wide(arg, lanes) for arg in args], dtypes, dtype, lanes, writer)
-                return self._let(into, text, dtype, lanes)
+                if lanes > 1:
+                    return self._applied(into, op, args, lanes, target)
+                dtype = result_dtype(op, dtypes, target)
+                text = intrinsic(op, [arg.text for arg in args], dtypes, dtype, writer)
+                return self._let(into, text, dtype, 1)
+
+    def _applied(
+        self, into: str, op: str, args: Sequence[_VectorVariable], lanes: int, target: DType | None
+    ) -> _VectorVariable:
+        """The operation on vectors, among which bools are masks."""
+        numbers = [arg.dtype for arg in args if arg.dtype != BOOL]
+        mask = DTYPES[f"i{numbers[-1].bits}"]
+        args = [
+            replace(arg, text=f"-({self.writer.dialect.scalar_type(mask)}){arg.text}", dtype=mask)
+            if arg.dtype == BOOL
+            else arg
+            for arg in args
+        ]
+        dtypes = [arg.dtype for arg in args]
+        match INTRINSICS[op].result:
+            case "bool":
+                dtype = mask
+            case "cond":
+                dtype = dtypes[-1]
+            case _:
+                dtype = result_dtype(op, dtypes, target)
+        wide = [self._wide(arg, lanes) for arg in args]
+        return self._let(into, applied(op, wide, dtypes, dtype, lanes, self.writer), dtype, lanes)
 
     def _load(self, into: str, area: Area, point: TilePoint) -> _VectorVariable:
         lanes = point.lanes if self.tile.is_vector(area) else 1

@@ -213,17 +213,18 @@ def _function(op: str, dtypes: Sequence[DType], result: DType, lanes: int, write
     lines.append(f"  for (int n = 0; n < {lanes}; ++n) {{")
     for scalar, letter, dtype in zip(scalars, letters, dtypes, strict=True):
         lines.append(f"    const {writer.dialect.scalar_type(dtype)} {scalar} = ST_LANE({letter}, n);")
-    lines.append(f"    ST_LANE(r, n) = {intrinsic(op, scalars, dtypes, result, writer)};")
+    value = intrinsic(op, scalars, dtypes, result, writer)
+    lines.append(f"    ST_LANE(r, n) = {f'-({value})' if INTRINSICS[op].result == 'bool' else value};")
     return writer.helpers.define(name, "\n".join([*lines, "  }", "  return r;", "#endif", "}"]))
 
 
 def _direct(op: str, result: DType, lanes: int, writer: Writer) -> str:
-    """The expression on GNU vectors `a` and `b`. Comparisons give masks; signed integers wrap as unsigned ones do."""
+    """The expression on GNU vectors `a`, `b` and `c`. Signed integers wrap as unsigned ones do."""
     vector = vector_type(result, lanes, writer)
     form = INTRINSICS[op].on_vectors(result.kind)
     if not is_operator(form):
         integers = Named(lambda letter: vector_type(DTYPES[f"{letter}{result.bits}"], lanes, writer))
-        return form.format("a", "b", vector=vector, vectors=integers)
+        return form.format("a", "b", "c", vector=vector, vectors=integers)
     if result.kind != "int":
         return f"a {form} b"
     unsigned = vector_type(DTYPES[f"u{result.bits}"], lanes, writer)

@@ -6,7 +6,7 @@ that names each vector leaves it no choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from math import prod
@@ -29,6 +29,7 @@ from stripe.ir import (
     result_dtype,
     step,
 )
+from stripe.ir.dtypes import BOOL
 from stripe.ir.tags import DOT_TILE
 
 TILE_VECTORS = 32
@@ -169,6 +170,8 @@ def _areas(block: Block, scope: CodeScope, var: str) -> list[Area] | None:
     """The areas that the statements touch; None where a statement or a view has no vector form along `var`."""
     found: list[Area] = []
     dtypes: dict[str, DType] = {}
+    masks: dict[str, int] = {}
+    """The bits of the numbers whose comparison gave a bool."""
     for statement in block.statements:
         match statement:
             case Constant(into, _, dtype):
@@ -176,9 +179,16 @@ def _areas(block: Block, scope: CodeScope, var: str) -> list[Area] | None:
             case LoadIndex(into, affine) if var not in scope.affine(affine).names():
                 dtypes[into] = DTYPES["i32"]
             case Intrinsic(into, op, inputs, target):
-                dtypes[into] = result_dtype(op, [dtypes[name] for name in inputs], target)
-                narrowed = dtypes[into].is_integer and dtypes[inputs[0]].is_float
-                if narrowed or not INTRINSICS[op].has_vectors(dtypes[into]):
+                given = [dtypes[name] for name in inputs]
+                dtypes[into] = dtype = result_dtype(op, given, target)
+                narrowed = dtype.is_integer and given[0].is_float
+                if BOOL in (dtype, *given):
+                    bits = _mask_bits(statement, dtypes, masks)
+                    if bits == 0:
+                        return None
+                    if dtype == BOOL:
+                        masks[into] = bits
+                elif narrowed or not INTRINSICS[op].has_vectors(dtype):
                     return None
             case Load(into, ref) if ref in scope.areas and step(scope.areas[ref].origin, var) in (0, 1):
                 dtypes[into] = scope.areas[ref].pointer.dtype
@@ -187,8 +197,27 @@ def _areas(block: Block, scope: CodeScope, var: str) -> list[Area] | None:
                 found.append(scope.areas[ref])
             case _:
                 return None
-    types = (*dtypes.values(), *(area.pointer.dtype for area in found))
-    return found if found and not any(dtype.is_narrow or dtype.kind == "bool" for dtype in types) else None
+    numbers = (dtype for name, dtype in dtypes.items() if name not in masks)
+    types = {*numbers, *(area.pointer.dtype for area in found)}
+    return found if found and not any(dtype.is_narrow or dtype == BOOL for dtype in types) else None
+
+
+def _mask_bits(statement: Intrinsic, dtypes: Mapping[str, DType], masks: Mapping[str, int]) -> int:
+    """The bits of the masks that an operation on vectors makes or takes: it compares numbers, joins masks of
+    comparisons of numbers as wide, or selects among numbers as wide. 0 where it has no such form."""
+    op, inputs = statement.op, statement.inputs
+    if INTRINSICS[op].result == "bool":
+        widths = {0 if dtypes[name] == BOOL else dtypes[name].bits for name in inputs}
+    elif op == "cond":
+        widths = {
+            masks.get(inputs[0], 0),
+            *(0 if dtypes[name] == BOOL else dtypes[name].bits for name in inputs[1:]),
+        }
+    elif op in ("bit_and", "bit_or", "bit_xor", "bit_not"):
+        widths = {masks.get(name, 0) for name in inputs}
+    else:
+        widths = set[int]()
+    return widths.pop() if len(widths) == 1 else 0
 
 
 def _level(
