@@ -14,6 +14,7 @@ from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
 from stripe.exec.toolchain import CompileOptions
 from stripe.ir import Program
+from tests.support.programs import build
 
 TILE = (
     "autotile{reqs=[contraction],vector_bytes=32,max_output_size=192,acc_idxs=false,"
@@ -162,3 +163,44 @@ def test_masks_of_other_widths_have_no_vectors() -> None:
     assert "st_cond_" not in emit_c(program)
     inputs = random_inputs(program, 3)
     assert np.array_equal(compile_program(program).run(inputs)["O"], interpret(program, inputs)["O"])
+
+
+def test_a_comparison_without_lanes_selects_vectors() -> None:
+    program = build(
+        "in A fp32(8 24)\nin B fp32(8 24)\nin D fp32(8)\nout R fp32(8 24)",
+        """0: #kernel block [i:8] ( // rows
+    in A[i, 0] fp32(1:24, 24:1)
+    in B[i, 0] fp32(1:24, 24:1)
+    in D[i] fp32(1:1)
+    out R[i, 0] fp32(1:24, 24:1)
+) {
+  0: #vector=8 block [j:24] ( // row
+      in A[0, j] fp32(1:24, 1:1)
+      in B[0, j] fp32(1:24, 1:1)
+      in D[0] fp32(1:1)
+      out R[0, j] fp32(1:24, 1:1)
+  ) {
+    0: $d = load(D)
+    1: $half = (fp32)0.5
+    2: $above = cmp_gt($d, $half)
+    3: $a = load(A)
+    4: $b = load(B)
+    5: $less = cmp_lt($a, $b)
+    6: $both = bit_and($above, $less)
+    7: $x = cond($both, $a, $b)
+    8: $r = cond($above, $x, $a)
+    9: R = store($r)
+  }
+}""",
+    )
+    text = emit_c(program)
+    assert "st_cond_fp32x8(" in text and "-(int32_t)" in text
+    inputs = {
+        "A": np.arange(192).reshape(8, 24) % 7,
+        "B": np.arange(192).reshape(8, 24) % 5,
+        "D": np.arange(8) % 2,
+    }
+    data = {name: array.astype(np.float32) for name, array in inputs.items()}
+    for flags in ((), ("-DST_PLAIN",)):
+        found = compile_program(program, CompileOptions(extra_flags=flags)).run(data)["R"]
+        assert np.array_equal(found, interpret(program, data)["R"])
