@@ -229,3 +229,17 @@ def test_functions_of_vectors_compute_the_same_bits(machine: str, lanes: int, bu
 
 def test_functions_with_steps_in_fp64_have_no_vectors() -> None:
     assert set(LANEWISE) == {"exp", "log", "tanh", "erf", "sigmoid"}
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_vectors_of_two_lanes_give_no_warning(compiler: str, tmp_path: Path) -> None:
+    """gcc took the lanes of a parameter that change one by one for uninitialized."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    text = "function (X[M=1, N=18]) -> (A) { E = exp(X); A[i : M] = +(E[i, j]); }"
+    program = stripe.run_passes(stripe.parse(text, name="two.tile"), "cpu", hardware="x86_avx2")
+    (tmp_path / "two.c").write_text(emit_c(program))
+    target = ["-mavx2", "-mfma"] if platform.machine() == "x86_64" else []
+    warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-psabi"]
+    command = [compiler, "-O2", *target, *FLAGS, *warnings, "-c", "-o", "two.o", "two.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)

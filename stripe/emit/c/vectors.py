@@ -116,7 +116,7 @@ def multiply_add(args: Sequence[str], dtype: DType, lanes: int, writer: Writer) 
     scalar = writer.helpers.need(f"fma_{dtype}")
     if lanes == 1:
         return f"{scalar}({', '.join(args)})"
-    by_lane, expression = _by_lane(scalar, lanes), ["  return a * b + c;"]
+    by_lane, expression = _by_lane(scalar, dtype, lanes, writer), ["  return a * b + c;"]
     if writer.function.hazards.contracts:
         name = f"st_fma_{dtype}x{lanes}"
         lines = ["#ifdef __clang__", "#pragma STDC FP_CONTRACT ON", "#endif"]
@@ -135,10 +135,14 @@ def _ternary(name: str, dtype: DType, lanes: int, lines: Sequence[str], writer: 
     return writer.helpers.define(name, "\n".join([head, *lines, "}"]))
 
 
-def _by_lane(scalar: str, lanes: int) -> list[str]:
+def _by_lane(scalar: str, dtype: DType, lanes: int, writer: Writer) -> list[str]:
     """A loop over the lanes, of which compilers other than gcc make one instruction where they can."""
     call = f"{scalar}(ST_LANE(a, n), ST_LANE(b, n), ST_LANE(c, n))"
-    return [f"  for (int n = 0; n < {lanes}; ++n) ST_LANE(c, n) = {call};", "  return c;"]
+    return [
+        f"  {vector_type(dtype, lanes, writer)} r = c;  // gcc warns of lanes of a parameter that change",
+        f"  for (int n = 0; n < {lanes}; ++n) ST_LANE(r, n) = {call};",
+        "  return r;",
+    ]
 
 
 def _fused(dtype: DType, lanes: int, writer: Writer) -> Iterator[_Branch]:
@@ -175,7 +179,7 @@ def _elementary(op: str, lanes: int, writer: Writer) -> str:
     each: there it is a loop over the lanes, in a function apart."""
     spec, scalar = INTRINSICS[op], writer.helpers.need(op)
     assert spec.steps is not None
-    lines = _chosen(_fused(FP32, lanes, writer), _by_lane(writer.helpers.need("fused"), lanes))
+    lines = _chosen(_fused(FP32, lanes, writer), _by_lane(writer.helpers.need("fused"), FP32, lanes, writer))
     fused = _ternary(f"st_fused_fp32x{lanes}", FP32, lanes, lines, writer)
     dtypes: dict[Kind, DType] = {"f32": FP32, "u32": U32, "bool": DTYPES["i32"]}
     types: dict[Kind, str] = {kind: vector_type(each, lanes, writer) for kind, each in dtypes.items()}
