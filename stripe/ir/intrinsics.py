@@ -263,9 +263,9 @@ def _arithmetic() -> Iterator[IntrinsicSpec]:
         )  # fmt: skip
 
 
-def _chosen_lanes(mask: str) -> str:
+def _chosen_lanes(mask: str, first: str = "{0}", second: str = "{1}") -> str:
     """The lanes of the first operand under the mask, those of the second elsewhere."""
-    return f"({{vector}})(({mask} & ({{vectors[i]}}){{0}}) | (~{mask} & ({{vectors[i]}}){{1}}))"
+    return f"({{vector}})(({mask} & ({{vectors[i]}}){first}) | (~{mask} & ({{vectors[i]}}){second}))"
 
 
 def _logic() -> Iterator[IntrinsicSpec]:
@@ -301,7 +301,7 @@ def _logic() -> Iterator[IntrinsicSpec]:
     )
     yield spec(
         "cond", 3, "any", "cond", _chosen, "where", "{0} ? {1} : {2}",
-        vector="({vector})(({0} & ({vectors[i]}){1}) | (~{0} & ({vectors[i]}){2}))", rounds=False,
+        vector=_chosen_lanes("{0}", "{1}", "{2}"), rounds=False,
     )  # fmt: skip
     yield spec("cast", 1, "any", "cast", _same, vector="__builtin_convertvector({0}, {vector})", grain="kept")
 

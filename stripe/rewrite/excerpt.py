@@ -63,7 +63,7 @@ def excerpt(program: Program, numbers: Iterable[int]) -> Program:
 
 
 class Companies:
-    """Those of the statements of `main` that may come to run with one of them."""
+    """For each of the statements of `main` those that may come to run with it."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 
 from stripe.emit.c.dialect import Dialect
+from stripe.ir import INTRINSICS
 from stripe.ir.dtypes import FP32, FP64, U32
 from stripe.ir.elementary import Kind, ScalarTerm, Terms, traced
 
@@ -24,10 +25,10 @@ _FORMS = {
 
 
 _VECTOR_FORMS = _FORMS | {
-    "not": "~{0}", "select": "({c})(({0} & ({mask}){1}) | (~{0} & ({mask}){2}))", "fma": "{fused}({0}, {1}, {2})",
-    "bits": "({c}){0}", "float": "({c}){0}", "count": "__builtin_convertvector(({mask}){0}, {c})",
+    "not": "~{0}", "select": INTRINSICS["cond"].vector, "fma": "{fused}({0}, {1}, {2})", "bits": "({vector}){0}",
+    "float": "({vector}){0}", "count": "__builtin_convertvector(({vectors[i]}){0}, {vector})",
 }  # fmt: skip
-"""The same on GNU vectors, whose comparisons give masks. `fused` is the function of a multiply-add."""
+"""The same on GNU vectors, in the words of `IntrinsicSpec.vector`. `fused` is the function of a multiply-add."""
 
 
 def definition(name: str, function: Terms, arity: int, dialect: Dialect) -> str:
@@ -62,7 +63,8 @@ def vector_body(
     inputs, terms = traced(function, arity)
 
     def spelled(term: ScalarTerm, args: Sequence[str]) -> str:
-        return _VECTOR_FORMS[term.op].format(*args, c=types[term.kind], mask=types["bool"], fused=fused)
+        vectors = {"i": types["bool"]}
+        return _VECTOR_FORMS[term.op].format(*args, vector=types[term.kind], vectors=vectors, fused=fused)
 
     return _statements(terms, dict(zip(inputs, "xy", strict=False)), spelled, types.__getitem__, constant)
 

@@ -134,7 +134,7 @@ static const void *st_given(const void *elements) { return elements; }""",
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA) || defined(FP_FAST_FMAF)
 #define ST_FMA
 #endif""",
-        ("unused",),
+        (),
     ),
     "fma_fp32": (
         """\
@@ -146,7 +146,7 @@ ST_UNUSED static inline float st_fma_fp32(float a, float b, float c) {
   return a * b + c;
 #endif
 }""",
-        ("multiply_add",),
+        ("multiply_add", "unused"),
     ),
     "fused": (
         """\
@@ -166,7 +166,7 @@ ST_UNUSED static inline float st_fused(float a, float b, float c) {
   return (float)odd;
 #endif
 }""",
-        ("multiply_add",),
+        ("multiply_add", "unused"),
     ),
     "fma_fp64": (
         """\

@@ -40,6 +40,8 @@ _LONGEST_DOT = 1 << 16
 """Most terms of a sum of products of 8 bits, one factor without a sign: 32 bits hold it."""
 _MOST_LANES = 256
 """Most elements of a vector: more are no vector of a machine."""
+_ON_MASKS = ("bit_and", "bit_or", "bit_xor", "bit_not")
+"""Operations on bools that make masks of masks."""
 _AHEAD = 4
 """Vectors of an iteration where a loop over vectors remains."""
 
@@ -213,7 +215,7 @@ def _mask_bits(statement: Intrinsic, dtypes: Mapping[str, DType], masks: Mapping
             masks.get(inputs[0], 0),
             *(0 if dtypes[name] == BOOL else dtypes[name].bits for name in inputs[1:]),
         }
-    elif op in ("bit_and", "bit_or", "bit_xor", "bit_not"):
+    elif op in _ON_MASKS:
         widths = {masks.get(name, 0) for name in inputs}
     else:
         widths = set[int]()

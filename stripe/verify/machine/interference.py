@@ -86,9 +86,8 @@ def by_address(buffers: Iterable[Placed]) -> list[Placed]:
     return sorted(buffers, key=lambda b: (b.begin, b.path, b.ref.name))
 
 
-def sharing_addresses(buffers: Iterable[Placed]) -> Iterator[tuple[Placed, Placed]]:
-    """The pairs of buffers with an address that both take."""
-    ordered = by_address(buffers)
+def sharing_addresses(ordered: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
+    """The pairs of buffers, given `by_address`, that both take some address."""
     for number, first in enumerate(ordered):
         for second in map(ordered.__getitem__, range(number + 1, len(ordered))):
             if second.begin >= first.end:
@@ -107,9 +106,10 @@ class Interference:
 
     def overlaps(self, members: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
         """All pairs of `members`, buffers of one memory, that share bytes and may be alive together."""
-        if self._none_interferes(by_address(members)):
+        ordered = by_address(members)
+        if self._none_interferes(ordered):
             return
-        for first, second in sharing_addresses(members):
+        for first, second in sharing_addresses(ordered):
             if not (self._precedes(first, second) or self._precedes(second, first)):
                 yield first, second
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stripe.ir import Affine, Block, Diagnostic, Domain, Nest, Path
 from stripe.poly import Points, count_points
-from stripe.verify.machine.interference import Placed, in_flight, is_transfer, sharing_addresses
+from stripe.verify.machine.interference import Placed, by_address, in_flight, is_transfer, sharing_addresses
 
 
 def check_side_by_side(placed: Sequence[Placed], registers: AbstractSet[str]) -> Iterator[Diagnostic]:
@@ -30,7 +30,7 @@ def check_side_by_side(placed: Sequence[Placed], registers: AbstractSet[str]) ->
                 f"{has} that units at work at one time need",
                 f"give it #buffers={needed}, or place it in a memory of each unit",
             )
-    for first, second in sharing_addresses(shared):
+    for first, second in sharing_addresses(by_address(shared)):
         if spread.crowded(first, second):
             begin, end = max(first.begin, second.begin), min(first.end, second.end) - 1
             both = f"'{first.ref.name}' and '{second.ref.name}'"

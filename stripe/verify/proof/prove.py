@@ -171,7 +171,8 @@ def _compare(
         if len(exhausted) < PATIENCE and unchanged.begin_alike(pair.buffers):
             answer = answers.answer(pair)
             found = answer.found
-            exhausted |= {answer} if isinstance(found, PolyLimit) else set()
+            if isinstance(found, PolyLimit):
+                exhausted.add(answer)
             if found is None:
                 relied |= answer.relied
                 known.add(pair)
