@@ -65,7 +65,8 @@ double worst(uint64_t first, uint64_t step) {
 def source(name: str) -> str:
     """The C function and the helpers that it calls."""
     helpers = Helpers(C11)
-    helpers.need(name)
+    for needed in (name, "bits", "float"):
+        helpers.need(needed)
     return "\n".join(helpers.texts())
 
 

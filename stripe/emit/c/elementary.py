@@ -11,9 +11,6 @@ from stripe.ir import INTRINSICS
 from stripe.ir.dtypes import FP32, FP64, U32
 from stripe.ir.elementary import Kind, ScalarTerm, Terms, traced
 
-NEEDS = ("bits", "float", "fused")
-"""Helpers that the functions call."""
-
 _FORMS = {
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "lt": "{0} < {1}",
     "eq": "{0} == {1}", "and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}", "not": "!{0}",

@@ -5,73 +5,50 @@ Their names start with `st_`, which `stripe.emit.c.names` keeps free.
 
 from __future__ import annotations
 
+import re
+
 from stripe.emit.c.dialect import Dialect
-from stripe.emit.c.elementary import NEEDS, definition
+from stripe.emit.c.elementary import definition
 from stripe.emit.c.narrow import narrow_helper
 from stripe.ir import DTYPES, INTRINSICS
 
 PREFIX = "st_"
 
-_FIXED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "max": ("static inline int64_t st_max(int64_t a, int64_t b) { return a > b ? a : b; }", ()),
-    "min": ("static inline int64_t st_min(int64_t a, int64_t b) { return a < b ? a : b; }", ()),
-    "clamp": (
-        """\
+FIXED: dict[str, str] = {
+    "max": "static inline int64_t st_max(int64_t a, int64_t b) { return a > b ? a : b; }",
+    "min": "static inline int64_t st_min(int64_t a, int64_t b) { return a < b ? a : b; }",
+    "clamp": """\
 static inline int64_t st_clamp(int64_t x, int64_t last) { return x < 0 ? 0 : x > last ? last : x; }""",
-        (),
-    ),
-    "floordiv": (
-        """\
+    "floordiv": """\
 // Quotient rounded down, for n > 0.
 static inline int64_t st_floordiv(int64_t a, int64_t n) { return a / n - (a % n < 0); }""",
-        (),
-    ),
-    "mod": (
-        """\
+    "mod": """\
 // Remainder in [0, n), for n > 0.
 static inline int64_t st_mod(int64_t a, int64_t n) { return a % n + (a % n < 0 ? n : 0); }""",
-        (),
-    ),
-    "bits": (
-        """\
+    "bits": """\
 static inline uint32_t st_bits(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
   return bits;
 }""",
-        (),
-    ),
-    "float": (
-        """\
+    "float": """\
 static inline float st_float(uint32_t bits) {
   float x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }""",
-        (),
-    ),
-    "bf16_load": (
-        "static inline float st_bf16_load(uint16_t bits) { return st_float((uint32_t)bits << 16); }",
-        ("float",),
-    ),
-    "bf16_store": (
-        """\
+    "bf16_load": "static inline float st_bf16_load(uint16_t bits) { return st_float((uint32_t)bits << 16); }",
+    "bf16_store": """\
 // The bits of a value that bf16 holds exactly.
 static inline uint16_t st_bf16_store(float x) { return (uint16_t)(st_bits(x) >> 16); }""",
-        ("bits",),
-    ),
-    "bf16_round": (
-        """\
+    "bf16_round": """\
 // The nearest value that bf16 holds, ties to even.
 static inline float st_bf16_round(float x) {
   const uint32_t bits = st_bits(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return st_float((bits & 0x80000000u) | 0x7fc00000u);
   return st_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }""",
-        ("bits", "float"),
-    ),
-    "vectors": (
-        """\
+    "vectors": """\
 // Vectors of numbers: extensions of C that gcc and clang have for every processor, else arrays.
 #if defined(__GNUC__) && !defined(ST_PLAIN)
 #define ST_VECTORS
@@ -80,10 +57,7 @@ static inline float st_bf16_round(float x) {
 #else
 #define ST_LANE(x, n) (x).lane[n]
 #endif""",
-        ("unused",),
-    ),
-    "function": (
-        """\
+    "function": """\
 // A function of a block, which gcc compiles by itself (noipa): it rounds products of one function together with sums of
 // others that it inlines beside them, in spite of its options (bug 107647), and leaves out the call of one where it
 // writes addresses from null on (12.2). Its options stand in one attribute: a second one makes it forget the first.
@@ -107,37 +81,25 @@ static inline float st_bf16_round(float x) {
 #else
 #define ST_FUNCTION(...)
 #endif""",
-        (),
-    ),
-    "given": (
-        """\
+    "given": """\
 // Elements that gcc does not know: where it knows them, and the second half of 32 bytes is 0, it stores the first half
 // twice, for processors with AVX-512 (108599).
 #if defined(__GNUC__) && !defined(__clang__)
 __attribute__((noipa))
 #endif
 static const void *st_given(const void *elements) { return elements; }""",
-        (),
-    ),
-    "unused": (
-        """\
+    "unused": """\
 #if defined(__GNUC__)
 #define ST_UNUSED __attribute__((unused))
 #else
 #define ST_UNUSED
 #endif""",
-        (),
-    ),
-    "multiply_add": (
-        """\
+    "multiply_add": """\
 // ST_FMA: the processor has an instruction for a*b + c in one rounding.
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA) || defined(FP_FAST_FMAF)
 #define ST_FMA
 #endif""",
-        (),
-    ),
-    "fma_fp32": (
-        """\
+    "fma_fp32": """\
 // a*b + c, in one rounding where the processor has an instruction for it.
 ST_UNUSED static inline float st_fma_fp32(float a, float b, float c) {
 #ifdef ST_FMA
@@ -146,10 +108,7 @@ ST_UNUSED static inline float st_fma_fp32(float a, float b, float c) {
   return a * b + c;
 #endif
 }""",
-        ("multiply_add", "unused"),
-    ),
-    "fused": (
-        """\
+    "fused": """\
 // a*b + c in one rounding. Without an instruction the sum in double precision is rounded to odd, and then to float.
 ST_UNUSED static inline float st_fused(float a, float b, float c) {
 #ifdef ST_FMA
@@ -166,10 +125,7 @@ ST_UNUSED static inline float st_fused(float a, float b, float c) {
   return (float)odd;
 #endif
 }""",
-        ("multiply_add", "unused"),
-    ),
-    "fma_fp64": (
-        """\
+    "fma_fp64": """\
 ST_UNUSED static inline double st_fma_fp64(double a, double b, double c) {
 #ifdef ST_FMA
   return fma(a, b, c);
@@ -177,10 +133,7 @@ ST_UNUSED static inline double st_fma_fp64(double a, double b, double c) {
   return a * b + c;
 #endif
 }""",
-        ("multiply_add",),
-    ),
-    "allocate": (
-        """\
+    "allocate": """\
 static void *st_allocate(size_t bytes) {
   void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
   if (memory == NULL) {
@@ -189,12 +142,10 @@ static void *st_allocate(size_t bytes) {
   }
   return memory;
 }""",
-        (),
-    ),
 }
 
 
-_TYPED: dict[tuple[str, str], str] = {
+TYPED: dict[tuple[str, str], str] = {
     ("div", "uint"): "static inline {c} st_div_{t}({c} a, {c} b) {{ return ({c})(b == 0 ? 0 : a / b); }}",
     ("div", "int"): """\
 // Towards zero; 0 for a zero divisor; the lowest number by -1 wraps.
@@ -247,12 +198,22 @@ def _typed(name: str, dialect: Dialect) -> str:
     helper, dtype_name, *source = name.split("_")
     dtype = DTYPES[dtype_name]
     double = source == ["fp64"]
-    return _TYPED[helper, dtype.kind].format(
+    return TYPED[helper, dtype.kind].format(
         c=dialect.scalar_type(dtype), t=dtype, bits=dtype.bits,
         unsigned=dialect.integer(max(dtype.bits, 32), signed=False),
         source="".join(source), value="double" if double else "float", end="" if double else "f",
         high=repr(float(int(dtype.max_value) + 1)),
     )  # fmt: skip
+
+
+_MACROS = {macro: name for name, text in FIXED.items() for macro in re.findall(r"#define (ST_\w+)", text)}
+"""The helper that defines each macro."""
+
+_HEADERS = {
+    "memcpy": "string", "fma": "math", "fmaf": "math", "FP_FAST_FMAF": "math", "NAN": "math", "INFINITY": "math",
+    "fprintf": "stdio", "aligned_alloc": "stdlib",
+}  # fmt: skip
+"""The header of each word of the C library."""
 
 
 class Helpers:
@@ -265,41 +226,42 @@ class Helpers:
 
     def need(self, name: str) -> str:
         """The C name of the helper `name`, which the file gets: `floordiv`, `div_i32`, `to_u8_fp32`, …"""
-        if name not in self._texts:
-            text, needs = self._found(name)
-            for other in needs:
-                self.need(other)
-            self._texts[name] = text.replace("static inline", self._dialect.helper)
-            if name in ("bits", "float"):
-                self.headers.add("string")
-            elif name == "multiply_add":
-                self.headers.add("math")
-            elif name == "allocate":
-                self.headers |= {"stdio", "stdlib"}
-        return PREFIX + name
+        c_name = PREFIX + name
+        if c_name not in self._texts:
+            text = self._found(name)
+            for called in re.findall(rf"\b{PREFIX}(\w+)\(", text):
+                if called != name:
+                    self.need(called)
+            self.define(c_name, text.replace("static inline", self._dialect.helper))
+        return c_name
 
-    def define(self, name: str, text: str) -> str:
-        """Adds the helper `name`, unless the file has it. `text` follows the helpers that it calls."""
-        self._texts.setdefault(name, text)
-        return name
+    def define(self, c_name: str, text: str) -> str:
+        """Adds the text that defines `c_name`, unless the file has it, behind the macros that it names; the functions
+        that it calls are there."""
+        if c_name not in self._texts:
+            for macro in re.findall(r"\bST_\w+", text):
+                maker = _MACROS.get(macro)
+                if maker is not None and PREFIX + maker != c_name:
+                    self.need(maker)
+            self._texts[c_name] = self.including(text)
+        return c_name
 
-    def _found(self, name: str) -> tuple[str, tuple[str, ...]]:
-        """The text of a helper, and the helpers that it calls."""
-        if name in _FIXED:
-            return _FIXED[name]
+    def _found(self, name: str) -> str:
+        """The text of a helper."""
+        if name in FIXED:
+            return FIXED[name]
         first, _, form = name.rpartition("_")
         if first in DTYPES:  # fp16_load
             dtype = DTYPES[first]
             return narrow_helper(dtype, form, self._dialect.memory_type(dtype))
         spec = INTRINSICS.get(name)
         if spec is None or spec.steps is None:
-            return _typed(name, self._dialect), ()
-        return self.literal(definition(PREFIX + name, spec.steps, spec.arity, self._dialect)), NEEDS
+            return _typed(name, self._dialect)
+        return definition(PREFIX + name, spec.steps, spec.arity, self._dialect)
 
-    def literal(self, text: str) -> str:
-        """`text`, a literal, with the header noted that it needs."""
-        if "NAN" in text or "INFINITY" in text:
-            self.headers.add("math")
+    def including(self, text: str) -> str:
+        """`text`, with the headers noted that its words need."""
+        self.headers |= {_HEADERS[word] for word in re.findall(r"\w+", text) if word in _HEADERS}
         return text
 
     def texts(self) -> tuple[str, ...]:

@@ -37,11 +37,10 @@ _NAN = """{{
 _ROUND = "static inline float st_{t}_round(float x) {{ return st_{t}_load(st_{t}_store(x)); }}"
 
 
-def narrow_helper(dtype: DType, form: str, c: str) -> tuple[str, tuple[str, ...]]:
-    """The text of the function `load`, `store` or `round` of a float with elements of the C type `c`, and the helpers
-    that it calls."""
+def narrow_helper(dtype: DType, form: str, c: str) -> str:
+    """The text of the function `load`, `store` or `round` of a float with elements of the C type `c`."""
     if form == "round":
-        return _ROUND.format(t=dtype), (f"{dtype}_load", f"{dtype}_store")
+        return _ROUND.format(t=dtype)
     fraction = dtype.mantissa - 1
     mask = (1 << dtype.bits - 1) - 1
     smallest = 1 - dtype.bias - fraction  # the exponent of the smallest subnormal
@@ -58,7 +57,7 @@ def narrow_helper(dtype: DType, form: str, c: str) -> tuple[str, tuple[str, ...]
     # NaN keeps as much of its payload as there is room for.
     if form == "store":
         nan = _NAN.format(**facts) if dtype.has_infinity else f"return ({c})(sign | {hex(mask)}u);"
-        return _STORE.format(nan=nan, **facts), ("bits", "float")
+        return _STORE.format(nan=nan, **facts)
     beyond = "0x7f800000u | (rest & {fraction}u) << {drop}" if dtype.has_infinity else "0x7fc00000u"
     special = _SPECIAL.format(beyond=beyond.format(**facts), **facts) if largest < mask else ""
-    return _LOAD.format(special=special, **facts), ("float",)
+    return _LOAD.format(special=special, **facts)

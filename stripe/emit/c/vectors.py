@@ -20,8 +20,6 @@ def vector_type(dtype: DType, lanes: int, writer: Writer) -> str:
     c_type = writer.dialect.scalar_type(dtype)
     if lanes == 1:
         return c_type
-    writer.helpers.headers.add("string")
-    writer.helpers.need("vectors")
     name = f"st_{dtype}x{lanes}"
     return writer.helpers.define(
         name,
@@ -185,7 +183,7 @@ def _elementary(op: str, lanes: int, writer: Writer) -> str:
     types: dict[Kind, str] = {kind: vector_type(each, lanes, writer) for kind, each in dtypes.items()}
 
     def constant(term: ScalarTerm) -> str:
-        return splat(writer.helpers.literal(literal(term)), dtypes[term.kind], lanes, writer)
+        return splat(writer.helpers.including(literal(term)), dtypes[term.kind], lanes, writer)
 
     vector, c_type, name = types["f32"], writer.dialect.scalar_type(FP32), f"{scalar}_fp32x{lanes}"
     letters = "xy"[: spec.arity]

@@ -134,10 +134,10 @@ class Writer:
         return f"{self.helpers.need(f'{dtype.name}_store')}({scalar})" if dtype.is_narrow else scalar
 
     def literal(self, value: bool | int | float, dtype: DType) -> str:
-        return self.helpers.literal(literal(value, dtype))
+        return self.helpers.including(literal(value, dtype))
 
     def memory_literal(self, value: bool | int | float, dtype: DType) -> str:
-        return self.helpers.literal(memory_literal(value, dtype))
+        return self.helpers.including(memory_literal(value, dtype))
 
     def let(self, wanted: str, text: str, dtype: DType, *, local: bool = False) -> str:
         """A constant variable like `wanted` of the value `text`; a `local` name is free again after the block."""
