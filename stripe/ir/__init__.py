@@ -47,6 +47,7 @@ from stripe.ir.intrinsics import (
     SpecialSpec,
     result_dtype,
 )
+from stripe.ir.lanes import lanes_of, vectors_along
 from stripe.ir.live_ranges import LiveRange, interference, live_ranges, peak_bytes
 from stripe.ir.location import Device, Location
 from stripe.ir.nest import Buffer, Domain, Nest, View, nest_at
@@ -183,6 +184,7 @@ __all__ = [
     "is_row_major",
     "is_tag",
     "keep_statements",
+    "lanes_of",
     "linearized",
     "live_ranges",
     "loaded_refs",
@@ -232,6 +234,7 @@ __all__ = [
     "uses_by_name",
     "uses_of",
     "value_key",
+    "vectors_along",
     "verify_structural",
     "views_moved",
     "views_of",

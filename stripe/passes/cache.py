@@ -188,7 +188,7 @@ class Cache(Pass):
         contiguous = ref.dims[last].stride == 1 or ref.dims[last].size == 1
         if contiguous and is_dense(ref.sizes, ref.strides):
             return Refusal("its vectors lie side by side")
-        if ref.dims[last].stride == 1 and _has_partial(ref.name, last, readers):
+        if not self.shared and ref.dims[last].stride == 1 and _has_partial(ref.name, last, readers):
             return Refusal("its last vectors are partly empty")
         return IndexMap.blocked((*(dim for dim in memory_order(ref) if dim != last), last), {})
 
@@ -213,7 +213,7 @@ def _vector_dim(block: Block, name: str, readers: Iterable[Block]) -> int | None
 def _has_partial(name: str, dim: int, readers: Iterable[Block]) -> bool:
     """Whether `readers` test an index with which the view `name` moves along a dimension: some rows are shorter.
 
-    Compilers make much worse code for short rows of a copy than the copy gains, when the source is contiguous anyway.
+    Short rows of a copy for one point take longer than the copy gains, when the source is contiguous anyway.
     """
     for reader in readers:
         tested = {index for constraint in reader.constraints for index in constraint.affine.names()}

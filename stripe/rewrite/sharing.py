@@ -21,8 +21,7 @@ def sharing(block: Block, ref: Refinement) -> tuple[Index, ...]:
 def split_shared(block: Block, shared: Sequence[Index], most: int, inner_set: TagSet) -> Block:
     """`block` as a nest: outside the indices that are not `shared`, inside these, `most` points at most (0: all).
 
-    Points inside follow memory: indices with small steps come first. An index whose points inside would be too many
-    is split by a divisor of its range, so that no tile is partial.
+    Points inside follow memory: indices with small steps come first.
     """
     sizes = {index.name: 1 for index in block.iterated}
     left = most or prod(index.range for index in shared)
@@ -32,6 +31,14 @@ def split_shared(block: Block, shared: Sequence[Index], most: int, inner_set: Ta
         return sum(ref.dtype.bytes * abs(step(ref, index.name) or 0) for ref in views)
 
     for index in sorted(shared, key=moved):
-        sizes[index.name] = max(size for size in divisors(index.range) if size <= left)
+        sizes[index.name] = _part(index.range, left)
         left //= sizes[index.name]
     return tile_block(block, sizes, inner_set=inner_set)
+
+
+def _part(points: int, most: int) -> int:
+    """The size of parts of at most `most` points: a divisor, so that none is partial, unless the parts would be more
+    than twice as many as they have to be, as of a prime number of points."""
+    fewest = -(-points // most)
+    divisor = max(size for size in divisors(points) if size <= most)
+    return divisor if points // divisor <= 2 * fewest else -(-points // fewest)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from stripe.cost.time.cores import SUM_COPIES, TILE_VECTORS, pieces_of
+from stripe.cost.time.cores import SUM_COPIES, TILE_VECTORS
 from stripe.cost.time.simulate import simulate_program
 from stripe.emit.loops import tiles
 from stripe.hw import load_hardware
-from stripe.ir import parse_program
+from stripe.ir import parse_program, vectors_along
 
 SPEEDS = {
     "CORES": 1, "FMA_PER_CYCLE": 1.0, "FMA_LATENCY": 4, "LOADS_PER_CYCLE": 1.0, "ELEMENT_LOADS_PER_CYCLE": 2.0,
@@ -74,8 +74,8 @@ def test_results_beyond_the_registers_are_stored_and_loaded_in_each_step() -> No
     assert cycles(14, 2, FMA_PER_CYCLE=2.0, REGISTERS=16) == pytest.approx(loaded, rel=0.1)
 
 
-def test_a_rest_is_done_in_halves() -> None:
-    assert [pieces_of(count, 16) for count in (16, 32, 24, 13, 7)] == [1, 2, 2, 3, 3]
+def test_a_rest_is_one_vector_more_or_two() -> None:
+    assert [vectors_along(count, 16) for count in (16, 32, 24, 21, 13, 7, 1)] == [1, 2, 2, 2, 2, 2, 1]
 
 
 def test_the_limits_are_those_of_emission() -> None:

@@ -13,8 +13,8 @@ from stripe.exec.compile import compile_program
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
 from stripe.exec.toolchain import CompileOptions
-from stripe.ir import Program
-from tests.support.programs import build
+from stripe.ir import Program, vectors_along
+from tests.support.programs import build, load
 
 TILE = (
     "autotile{reqs=[contraction],vector_bytes=32,max_output_size=192,acc_idxs=false,"
@@ -204,3 +204,38 @@ def test_a_comparison_without_lanes_selects_vectors() -> None:
     for flags in ((), ("-DST_PLAIN",)):
         found = compile_program(program, CompileOptions(extra_flags=flags)).run(data)["R"]
         assert np.array_equal(found, interpret(program, data)["R"])
+
+
+def row(size: int, agg: str, lines: str) -> Program:
+    """A kernel of one row of O, into which `lines` store, with the row itself and I to load."""
+    return build(
+        f"in I fp32({size})\ninout O fp32({size})",
+        f"0: #kernel #vector=8 block [x:{size}] ( // row\nin I[x] fp32(1:1)\n"
+        f"{'inout' if 'load(O)' in lines else 'out'} O[x]:{agg} fp32(1:1)\n) {{\n{lines}\n}}",
+    )
+
+
+IN_PLACE = "0: $o = load(O)\n1: $i = load(I)\n2: $s = add($o, $i)\n3: O = store($s)"
+COPY = "0: $i = load(I)\n1: O = store($i)"
+
+
+@pytest.mark.parametrize(("agg", "lines"), [("assign", IN_PLACE), ("add", COPY), ("assign", COPY)])
+def test_a_rest_takes_elements_twice_only_where_nothing_changes_them(agg: str, lines: str) -> None:
+    """A last vector that begins in the one before would add twice to elements in place."""
+    for size in (5, 6, 7, 11, 13, 15, 23, 37, 71, 103):
+        program = row(size, agg, lines)
+        data = {"I": np.arange(size, dtype=np.float32), "O": np.full(size, 100, np.float32)}
+        found = compile_program(program).run(data)["O"]
+        assert np.array_equal(found, interpret(program, data)["O"]), size
+        vectors = len(re.findall(r"st_store_fp32x\d\(&|O\[\d+\] = ", emit_c(program)))
+        if size < 4 * 8:
+            is_free = agg == "assign" and lines == COPY
+            assert vectors == (vectors_along(size, 8) if is_free else size // 8 + (size % 8).bit_count())
+
+
+def test_a_part_of_a_row_in_registers_changes_all_vectors_that_hold_it() -> None:
+    """The second block changes elements 8 to 11, of which a vector from 11 on would keep the old one."""
+    program = load("emit/part_of_a_row")
+    data = {"I": np.arange(48, dtype=np.int32), "O": np.zeros(48, np.int32)}
+    assert "st_i32x4 T;" in emit_c(program)
+    assert np.array_equal(compile_program(program).run(data)["O"], interpret(program, data)["O"])

@@ -16,7 +16,7 @@ from math import prod
 from stripe.cost.counts.transfers import location_of, own_accesses
 from stripe.cost.time.pieces import Stream
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Agg, Buffer, Location, Nest
+from stripe.ir import Agg, Buffer, Location, Nest, lanes_of, vectors_along
 from stripe.poly import Access, distinct_values
 
 HELD_BYTES = 2048
@@ -38,12 +38,6 @@ class CoreWork:
     streams: tuple[Stream, ...]
 
 
-def pieces_of(count: int, lanes: int) -> int:
-    """Instructions along `count` elements: whole vectors, then halves, quarters and so on for the rest."""
-    whole, rest = divmod(count, lanes)
-    return whole + rest.bit_count()
-
-
 class _UnrolledTile:
     """The loops of a block that are written out, and those outside them. `held` are accesses to allocations that
     registers may hold."""
@@ -53,7 +47,7 @@ class _UnrolledTile:
         self.own = leaf.own
         self.ranges = {name: leaf.domain.ranges[name][1] + 1 for name in self.own}
         self.last = self.own[-1]
-        self.pieces = pieces_of(self.ranges[self.last], lanes)
+        self.pieces = vectors_along(self.ranges[self.last], lanes)
         self.share = self.ranges[self.last] / (self.pieces * lanes)
         moving = _moving(written, self.own)
         level = self._level(moving, _moving(held, self.own) if held else None)
@@ -109,10 +103,9 @@ def _moving(accesses: Iterable[Access], names: Sequence[str]) -> frozenset[str]:
 
 def core_work(leaf: Nest, depth: int, unit: ExecUnit) -> CoreWork | None:
     """The work of one run of `leaf`, in a kernel whose path has `depth` numbers; None where it has no vector form."""
-    lanes = leaf.block.tags.get("vector")
-    if not isinstance(lanes, int) or lanes < 2 or not leaf.own or unit.registers is None:
+    lanes = lanes_of(leaf.block.tags.get("vector"))
+    if lanes < 2 or not leaf.own or unit.registers is None:
         return None
-    lanes = 1 << (lanes.bit_length() - 1)
     accesses = list(own_accesses(leaf))
     held = frozenset(
         a.buffer for a in accesses if len(a.buffer.path) >= depth and _bytes(leaf, a) <= HELD_BYTES

@@ -18,7 +18,7 @@ from stripe.cost.time.machine import Machine
 from stripe.cost.time.rates import missing_rates, rate_cycles
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import HardwareModel, MemUnit
-from stripe.ir import Block, step
+from stripe.ir import Block, step, vectors_along
 
 OPERAND_WEIGHT = 0.1
 """Weight of the cycles of operands: caches and loads are shared with more traffic than the rules know."""
@@ -42,8 +42,9 @@ class CoreTiles:
         self.loads_per_cycle = unit.loads_per_cycle or 1.0
         self.near, self.below, self.cache = _first_memory(machine, f"{name}[0]")
         self.names = [index.name for index in block.iterated]
-        halves = [bin(rest).count("1") for rest in range(self.lanes)]
-        self._halves = np.array(halves, dtype=np.int64)
+        self._pieces = np.array(
+            [vectors_along(size, self.lanes) for size in range(2 * self.lanes)], dtype=np.int64
+        )
 
     def cycles(self, low: Ints, high: Ints) -> Floats:
         """Cycles of all tiles; a lower bound for sizes between `low` and `high`."""
@@ -65,7 +66,8 @@ class CoreTiles:
     def _tile(self, sizes: Ints) -> Floats:
         """Cycles of one tile of these sizes."""
         along = sizes[:, self.lane]
-        pieces = along // self.lanes + self._halves[along % self.lanes]
+        before = np.maximum(along // self.lanes - 1, 0)
+        pieces = before + self._pieces[along - before * self.lanes]
         others = [column for column in self.results if column != self.lane]
         results = product(sizes, others) * pieces
         steps = product(sizes, self.summed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from stripe.emit.c.options import COptions
@@ -10,8 +11,8 @@ from stripe.emit.c.vectors import splat, vector_type
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.plan import plan_block
 from stripe.emit.loops.scope import CodeScope, Pointer
-from stripe.emit.loops.tiles import lanes_of, partition, vectors_of
-from stripe.ir import Agg, Block, Refinement, beginnings, loaded_refs, reads_of, writes_of
+from stripe.emit.loops.tiles import Vector, partition, vectors_of
+from stripe.ir import Agg, Block, Refinement, beginnings, lanes_of, loaded_refs, reads_of, writes_of
 
 
 def declare_registers(block: Block, writer: Writer, options: COptions) -> set[str]:
@@ -34,10 +35,11 @@ def declare_registers(block: Block, writer: Writer, options: COptions) -> set[st
     held: set[str] = set()
     for ref in candidates:
         areas = {**others, **writer.scope.areas}
-        vectors = _register_vectors(ref, users[ref.name] or [], replace(writer.scope, areas=areas), options)
+        scope = replace(writer.scope, areas=areas)
+        vectors = _register_vectors(ref, users[ref.name] or [], scope, options)
         if not vectors:
             continue
-        names = {vector: writer.scope.names.take(ref.name) for vector in vectors}
+        names = {(first, lanes): writer.scope.names.take(ref.name) for first, lanes, _ in vectors}
         area = replace(Pointer.of(ref.name, ref), registers=names).whole()
         writer.scope.areas[ref.name] = area
         held.add(ref.name)
@@ -55,19 +57,35 @@ def declare_registers(block: Block, writer: Writer, options: COptions) -> set[st
 
 def _register_vectors(
     ref: Refinement, users: Sequence[Block], scope: CodeScope, options: COptions
-) -> list[tuple[int, int]] | None:
-    """The vectors, by first element and lanes, in which tiles touch an allocation; None where one cannot."""
+) -> list[Vector] | None:
+    """The vectors in which tiles touch an allocation; None where one cannot."""
     scope.areas[ref.name] = replace(Pointer.of(ref.name, ref), registers={}).whole()
-    vectors: list[tuple[int, int]] = []
-    for user in users:
-        plan = plan_block(user, scope, threads=options.openmp, reorder=options.reorder)
-        if plan.empty:
-            continue
-        if plan.tile is None or plan.parallel:
-            return None
-        for view in user.refinements:
-            found = vectors_of(plan.tile, plan.scope.areas[view.name]) if view.source == ref.name else []
-            if found is None:
+    for repeats in (True, False):
+        vectors: list[Vector] = []
+        written: list[set[Vector]] = []
+        for user in users:
+            plan = plan_block(user, scope, threads=options.openmp, reorder=options.reorder, repeats=repeats)
+            if plan.empty:
+                continue
+            if plan.tile is None or plan.parallel:
                 return None
-            vectors += found
-    return partition(vectors)
+            for view in user.refinements:
+                found = vectors_of(plan.tile, plan.scope.areas[view.name]) if view.source == ref.name else []
+                if found is None:
+                    return None
+                vectors += found
+                if view.dir.writes:
+                    written.append(set(found))
+        parts = partition(vectors)
+        if parts is not None and all(_agree(parts, each) for each in written):
+            return parts
+    return None
+
+
+def _agree(vectors: Sequence[Vector], written: AbstractSet[Vector]) -> bool:
+    """Whether all vectors that hold an element of those `written` together are among them."""
+    elements = {element for first, lanes, _ in written for element in range(first, first + lanes)}
+    return all(
+        vector in written or elements.isdisjoint(range(vector[0], vector[0] + vector[1]))
+        for vector in vectors
+    )

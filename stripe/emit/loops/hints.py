@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.emit.loops.bounds import ForLoop
-from stripe.emit.loops.tiles import lanes_of
-from stripe.ir import Block, Index, Special, separates, walk
+from stripe.ir import Block, Index, Special, lanes_of, separates, walk
 
 _MOST_COPIES = 65534
 """The largest count that gcc takes."""

@@ -58,8 +58,11 @@ def is_short(iterations: int, *, unrolled: int = 0) -> bool:
     return iterations <= max(_PEELED, unrolled)
 
 
-def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) -> BlockPlan:
-    """The plan of `block` inside `outer`. `threads` allows parallel loops, `reorder` another order of the loops."""
+def plan_block(
+    block: Block, outer: CodeScope, *, threads: bool, reorder: bool, repeats: bool = True
+) -> BlockPlan:
+    """The plan of `block` inside `outer`. `threads` allows parallel loops, `reorder` another order of the loops,
+    `repeats` vectors that begin in others."""
     scope, variables = outer.inside(block)
     order = (fast_order(block, outer) if reorder else None) or list(variables)
     shared = parallel_indices(block, order, outer) if threads else ()
@@ -82,7 +85,7 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
         if found.loops[parallel].depends_on({loop.var for loop in found.loops[:parallel]}):
             break
         parallel += 1
-    tile = find_tile(block, scope, found, parallel)
+    tile = find_tile(block, scope, found, parallel, repeats=repeats)
     transpose = find_transpose(block, scope, found, parallel)
     accumulators = {} if tile else find_accumulators(block, scope, found, parallel)
     return BlockPlan(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from math import prod
+from typing import TypeAlias
 
 from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.products import dot_factors
@@ -26,8 +27,10 @@ from stripe.ir import (
     Load,
     LoadIndex,
     Store,
+    lanes_of,
     result_dtype,
     step,
+    vectors_along,
 )
 from stripe.ir.dtypes import BOOL
 from stripe.ir.tags import DOT_TILE
@@ -38,23 +41,27 @@ SUM_COPIES = 8 * TILE_VECTORS
 """Most copies of the statements where a short sum is unrolled around a tile."""
 _LONGEST_DOT = 1 << 16
 """Most terms of a sum of products of 8 bits, one factor without a sign: 32 bits hold it."""
-_MOST_LANES = 256
-"""Most elements of a vector: more are no vector of a machine."""
 _ON_MASKS = ("bit_and", "bit_or", "bit_xor", "bit_not")
 """Operations on bools that make masks of masks."""
 _AHEAD = 4
 """Vectors of an iteration where a loop over vectors remains."""
 
 
+Vector: TypeAlias = tuple[int, int, int]
+"""The first element of a vector, its lanes, and how many of them repeat."""
+
+
 @dataclass(frozen=True, slots=True)
 class TilePoint:
     """One copy of the statements: the number of each unrolled loop's iteration, and the lanes of its vector, which
-    begin `offset` elements behind the variable of the innermost loop, or at `offset` where that loop is unrolled.
+    begin `offset` elements behind the variable of the innermost loop, or at `offset` where that loop is unrolled. The
+    first `again` lanes compute what lanes of the vector before compute, too.
     """
 
     values: tuple[tuple[str, int], ...]
     offset: int
     lanes: int
+    again: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +104,12 @@ class DotTile(VectorTile):
     """A tile of sums of products of bytes: each point is one element, along whose sum the vectors run."""
 
 
-def lanes_of(lanes: object) -> int:
-    """Elements of a vector, by the value of the tag that a pass gave a block: a power of two; 0 where none has."""
-    if not isinstance(lanes, int) or isinstance(lanes, bool) or lanes < 1:
-        return 0
-    return 1 << (min(lanes, _MOST_LANES).bit_length() - 1)
-
-
-def find_tile(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> VectorTile | None:
-    """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it."""
+def find_tile(
+    block: Block, scope: CodeScope, bounds: Loops, parallel: int, *, repeats: bool = True
+) -> VectorTile | None:
+    """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it. `repeats`
+    allows a last vector that begins in the one before, where that changes nothing and takes fewer vectors.
+    """
     if DOT_TILE in block.tags:
         return _find_dots(block, scope, bounds, parallel)
     lanes, loops = lanes_of(block.tags.get("vector")), bounds.loops
@@ -123,17 +127,42 @@ def find_tile(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> V
     level = _level(loops, moving, lanes, in_registers)
     if level is None or level < parallel:
         return None
-    tile = _unrolled(loops, level, lanes, whole=bool(in_registers) or level < len(loops) - 1)
-    first = _short_sum(loops, level, moving)
-    if parallel <= first < level and _copies(loops, first, lanes) <= SUM_COPIES:
-        longer = _by_loads(_unrolled(loops, first, lanes, whole=True), [a for a in areas if a not in written])
-        tile = longer or tile
-    if any(vectors_of(tile, area) is None for area in in_registers):
-        return None
-    accumulators = _accumulators(block, scope, bounds, tile, parallel)
-    if accumulators is None:
-        return None
-    return replace(tile, accumulators=accumulators)
+    operands = [area for area in areas if area not in written]
+    for again in (True, False) if repeats else (False,):
+        tile = _unrolled(
+            loops, level, lanes, whole=bool(in_registers) or level < len(loops) - 1, repeats=again
+        )
+        first = _short_sum(loops, level, moving)
+        if parallel <= first < level and _copies(loops, first, lanes) <= SUM_COPIES:
+            tile = _by_loads(_unrolled(loops, first, lanes, whole=True, repeats=again), operands) or tile
+        accumulators = _accumulators(block, scope, bounds, tile, parallel)
+        if (
+            all(_are_held(tile, area) for area in in_registers)
+            and accumulators is not None
+            and (not again or _may_repeat(block, scope, accumulators))
+        ):
+            return replace(tile, accumulators=accumulators)
+    return None
+
+
+def _are_held(tile: VectorTile, area: Area) -> bool:
+    """Whether registers hold the vectors of an area that the tile touches. While they are looked for, all are."""
+    vectors, held = vectors_of(tile, area), area.pointer.registers
+    return vectors is not None and (not held or all((first, lanes) in held for first, lanes, _ in vectors))
+
+
+def _may_repeat(block: Block, scope: CodeScope, accumulators: Mapping[int, int]) -> bool:
+    """Whether elements may be computed twice: no store to memory changes what a load reads, or merges there. Each
+    vector in registers has its elements for itself."""
+    loads = [scope.areas[s.ref].pointer for s in block.statements if isinstance(s, Load)]
+    for number, statement in enumerate(block.statements):
+        if not isinstance(statement, Store):
+            continue
+        pointer = scope.areas[statement.ref].pointer
+        merges = block.ref(statement.ref).agg is not Agg.ASSIGN and number not in accumulators
+        if pointer.registers is None and (merges or any(map(pointer.may_alias, loads))):
+            return False
+    return True
 
 
 def _find_dots(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> DotTile | None:
@@ -158,7 +187,7 @@ def _find_dots(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> 
         area.pointer.registers is not None for area in (scope.areas[ref.name] for ref in block.refinements)
     ):
         return None
-    tile = _unrolled(loops, level, 1, whole=True)
+    tile = _unrolled(loops, level, 1, whole=True, repeats=False)
     accumulators = _accumulators(block, scope, bounds, tile, parallel)
     return DotTile(level, tile.var, tile.points, accumulators=accumulators) if accumulators else None
 
@@ -256,29 +285,35 @@ def _short_sum(loops: Sequence[ForLoop], level: int, moving: set[str]) -> int:
 def _copies(loops: Sequence[ForLoop], level: int, lanes: int) -> int:
     low, high = interval(loops[-1])
     sizes = [interval(loop) for loop in loops[level:-1]]
-    whole, rest = divmod(high - low, lanes)
-    return prod(end - start for start, end in sizes) * (whole + rest.bit_count())
+    return prod(end - start for start, end in sizes) * vectors_along(high - low, lanes)
 
 
-def _vectors(low: int, high: int, lanes: int) -> Iterator[tuple[int, int]]:
-    """Offset and lanes of the vectors of [low, high): whole ones, then halves for the rest."""
+def _vectors(first: int, low: int, high: int, lanes: int, *, repeats: bool) -> Iterator[tuple[int, int, int]]:
+    """Offset and lanes of the vectors of [low, high), and the number of lanes that repeat: whole vectors, then halves
+    for the rest, or, if that takes more than one, a vector from within [first, high)."""
     while low < high:
-        while low + lanes > high:
+        rest = high - low
+        size = 1 << (rest - 1).bit_length()
+        if repeats and rest < lanes and rest.bit_count() > 1 and high - size >= first:
+            yield high - size, size, size - rest
+            return
+        while lanes > rest:
             lanes //= 2
-        yield low, lanes
+        yield low, lanes, 0
         low += lanes
 
 
-def _unrolled(loops: Sequence[ForLoop], level: int, lanes: int, *, whole: bool) -> VectorTile:
+def _unrolled(loops: Sequence[ForLoop], level: int, lanes: int, *, whole: bool, repeats: bool) -> VectorTile:
     low, high = interval(loops[-1])
     var = loops[-1].var
     step = 0 if whole or high - low <= _AHEAD * lanes else _AHEAD * lanes
     end = low + (high - low) // step * step if step else low
     ranges = [[(loop.var, value) for value in range(*interval(loop))] for loop in loops[level:-1]]
-    rest = [TilePoint(at, *vector) for at in product(*ranges) for vector in _vectors(end, high, lanes)]
+    vectors = [*_vectors(low, end, high, lanes, repeats=repeats)]
+    rest = [TilePoint(at, *vector) for at in product(*ranges) for vector in vectors]
     if not step:
         return VectorTile(level, var, tuple(rest))
-    points = [TilePoint((), *vector) for vector in _vectors(0, step, lanes)]
+    points = [TilePoint((), *vector) for vector in _vectors(0, 0, step, lanes, repeats=False)]
     return VectorTile(level, var, tuple(points), low, end, step, tuple(rest))
 
 
@@ -321,9 +356,9 @@ def _accumulators(
             continue
         level = _first_level(area, scope, bounds, tile.level, parallel)
         base = area.origin.subs({loop.var: Affine() for loop in bounds.loops[tile.level :]})
-        places = [(tile.element(area, point) - base, point.lanes) for point in tile.points]
-        apart = all(place.is_constant for place, _ in places)
-        if not apart or partition([(place.offset, lanes) for place, lanes in places]) is None:
+        places = [(tile.element(area, point) - base, point.lanes, point.again) for point in tile.points]
+        apart = all(place.is_constant for place, _, _ in places)
+        if not apart or partition([(place.offset, lanes, again) for place, lanes, again in places]) is None:
             return None
         if level < tile.level or len(set(places)) < len(places):
             found[number] = level
@@ -339,18 +374,17 @@ def _first_level(area: Area, scope: CodeScope, bounds: Loops, last: int, paralle
     return level
 
 
-def vectors_of(tile: VectorTile, area: Area) -> list[tuple[int, int]] | None:
-    """Element and lanes of each vector of a buffer in registers that the tile touches; None where it is no constant."""
-    places = [
-        (tile.element(area, point), point.lanes if tile.is_vector(area) else 1) for point in tile.points
-    ]
-    return (
-        [(place.offset, lanes) for place, lanes in places] if all(p.is_constant for p, _ in places) else None
-    )
+def vectors_of(tile: VectorTile, area: Area) -> list[Vector] | None:
+    """The vectors of a buffer in registers that the tile touches; None where one is at no constant element."""
+    places = [tile.element(area, point) for point in tile.points]
+    if not all(place.is_constant for place in places):
+        return None
+    lanes = [(point.lanes, point.again) if tile.is_vector(area) else (1, 0) for point in tile.points]
+    return [(place.offset, count, again) for place, (count, again) in zip(places, lanes, strict=True)]
 
 
-def partition(vectors: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
-    """The vectors in order, each once; None where two differ and overlap."""
-    ordered = sorted(set(vectors))
-    apart = all(a + lanes <= b for (a, lanes), (b, _) in pairwise(ordered))
+def partition(vectors: Sequence[Vector]) -> list[Vector] | None:
+    """The vectors in order, each once; None where two differ and overlap in lanes that do not repeat."""
+    ordered = sorted(set(vectors), key=lambda vector: vector[0] + vector[2])
+    apart = all(a + lanes <= b + again for (a, lanes, _), (b, _, again) in pairwise(ordered))
     return ordered if apart else None

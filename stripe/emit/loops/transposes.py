@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.scope import CodeScope
-from stripe.emit.loops.tiles import interval, lanes_of
-from stripe.ir import Agg, Block, Load, Store, step
+from stripe.emit.loops.tiles import interval
+from stripe.ir import Agg, Block, Load, Store, lanes_of, step
 
 SQUARE = 16
 """Most rows of a square; those of larger ones leave no registers."""
