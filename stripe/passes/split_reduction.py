@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import ClassVar
 
@@ -21,8 +22,9 @@ from stripe.ir import (
     step,
     substitute,
 )
+from stripe.ir.factors import divisors
 from stripe.ir.frozen import replace
-from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagReqs, TagSet
 from stripe.rewrite.copy import Element, copy_block
 from stripe.rewrite.sharing import sharing
 from stripe.rewrite.tile import tile_block
@@ -54,6 +56,7 @@ class SplitReduction(BlockPass):
     example: ClassVar[PassExample] = PassExample("reqs=[contraction],vector_bytes=16,vectors=1")
 
     reqs: Reqs
+    exclude: TagReqs = Field(default=(), description="tags that a block may not have")
     vectors: int = Field(default=4, ge=1, description="vectors of partial results of an element, at most")
     vector_bytes: int = Field(gt=0, description="width of a vector in bytes")
     shared: int = Field(
@@ -62,9 +65,18 @@ class SplitReduction(BlockPass):
         description="leave blocks alone that `vectorize` would take if elements that this many points share lay "
         "otherwise: a copy of these elements is better; 0: none",
     )
+    rows: int = Field(
+        default=1,
+        ge=1,
+        description="results that are reduced together, along an index with which an operand does not move: it is "
+        "loaded once for them, and the others are read in so many streams. Above 1 blocks without such an operand are "
+        "left alone",
+    )
     outer_set: TagSet = Field(default=(), description="tags added to the block of elements")
 
     def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
+        if block.words.has_any(self.exclude):
+            return block
         lanes = self.vector_bytes // max((ref.dtype.bytes for ref in block.refinements), default=1)
         refusal = _unfit(block) or self._covered(block, lanes)
         if refusal is not None:
@@ -81,11 +93,20 @@ class SplitReduction(BlockPass):
         if not found:
             return Refusal(f"no reduction runs along {2 * lanes} elements of memory or more")
         along = max(found, key=lambda index: index.range)
+        shared = [index for index in block.iterated if _is_shared(block, index)]
+        if self.rows > 1 and not shared:
+            return Refusal("no index moves results and not all operands")
+        sizes: dict[str, int] = {}
+        if self.rows > 1:
+            row = max(shared, key=lambda index: index.range)
+            sizes[row.name] = _together(row.range, self.rows)
         vectors = min(self.vectors, along.range // (2 * lanes))
+        results = "".join(f", of {size} results along {name}" for name, size in sizes.items())
         context.applied(
-            block, f"{along.name}: partial results in {vectors} vector{'s' * (vectors > 1)} of {lanes}"
+            block,
+            f"{along.name}: partial results in {vectors} vector{'s' * (vectors > 1)} of {lanes}{results}",
         )
-        nest = _split(block, along.name, vectors * lanes)
+        nest = _split(block, along.name, vectors * lanes, sizes)
         return replace(nest, tags=nest.tags.add(*self.outer_set))
 
     def _covered(self, block: Block, lanes: int) -> Refusal | None:
@@ -122,32 +143,54 @@ def _is_summed(block: Block, index: Index) -> bool:
     return all(step(ref, index.name) == 0 for ref in block.outputs)
 
 
-def _split(block: Block, along: str, lanes: int) -> Block:
-    """`block` with `lanes` partial results for each element."""
-    nest = tile_block(block, {index.name: 1 for index in block.iterated if not _is_summed(block, index)})
+def _is_shared(block: Block, index: Index) -> bool:
+    """Whether an index moves all results, and some of the operands but not all."""
+    moved = {_is_moved(ref, index) for ref in block.inputs}
+    return index.range > 1 and moved == {True, False} and all(_is_moved(ref, index) for ref in block.outputs)
+
+
+def _is_moved(ref: Refinement, index: Index) -> bool:
+    return any(index.name in affine.names() for affine in ref.access)
+
+
+def _together(results: int, most: int) -> int:
+    """The number of results that are reduced together: a divisor, so that no group is partial, where there is one."""
+    return max((size for size in divisors(results) if 1 < size <= most), default=min(most, results))
+
+
+def _split(block: Block, along: str, lanes: int, sizes: Mapping[str, int]) -> Block:
+    """`block` with `lanes` partial results for each element, of which `sizes` are computed together."""
+    names = (index.name for index in block.iterated if not _is_summed(block, index))
+    nest = tile_block(block, {name: sizes.get(name, 1) for name in names})
     (inner,) = nest.blocks
+    rows = tuple(index for index in inner.indices if index.name in sizes)
+    place = tuple(Affine.var(row.name) for row in rows)
     names = {ref.name for ref in nest.refinements}
     partial: dict[str, Refinement] = {}
     for ref in inner.outputs:
         # The partial results of an element lie in the memory of the element.
         location = nest.ref(ref.name).location
         name = fresh(f"{ref.name}_parts", names)
-        partial[ref.name] = Refinement.alloc(name, ref.dtype, (lanes,), location=location)
+        shape = (*(row.range for row in rows), lanes)
+        partial[ref.name] = Refinement.alloc(name, ref.dtype, shape, location=location)
         names.add(name)
     inner = replace(inner, tags=inner.tags.add("part"))
-    parts = [_part(inner, along, lanes, partial, whole=whole) for whole in (True, False)]
+    parts = [_part(inner, along, lanes, partial, place, whole=whole) for whole in (True, False)]
+    bounds = {name for constraint in inner.constraints for name in constraint.affine.names()}
+    outside = tuple(index for index in inner.indices if index.name in bounds and index.name not in sizes)
     totals: list[Block] = []
     for name, part in partial.items():
-        lane = Element(part, (Affine.var(along),))
-        total = Element(inner.ref(name), (Affine(),) * inner.ref(name).rank)
+        lane = Element(part, (*place, Affine.var(along)))
+        total = Element(inner.ref(name), inner.ref(name).access)
         totals.append(
             copy_block(
                 f"sum_{name}",
-                (Index(along, lanes),),
+                (*outside, *rows, Index(along, lanes)),
                 lane,
                 total,
                 Tags.of("total"),
                 agg=total.ref.agg,
+                constraints=inner.constraints,
                 scalar=name,
             )
         )
@@ -159,9 +202,15 @@ def _split(block: Block, along: str, lanes: int) -> Block:
 
 
 def _part(
-    inner: Block, along: str, lanes: int, partial: dict[str, Refinement], *, whole: bool
+    inner: Block,
+    along: str,
+    lanes: int,
+    partial: Mapping[str, Refinement],
+    row: tuple[Affine, ...],
+    *,
+    whole: bool,
 ) -> Block | None:
-    """The contributions to partial results: of all whole groups of lanes, or of those that are left."""
+    """The contributions to the partial results of a `row`: of all whole groups of lanes, or of those that are left."""
     range_ = inner.index(along).range
     groups, rest = divmod(range_, lanes)
     if not (groups if whole else rest):
@@ -174,8 +223,8 @@ def _part(
         replace(
             ref,
             source=partial[ref.name].name,
-            access=(lane,),
-            dims=(Dim(1, 1),),
+            access=(*row, lane),
+            dims=tuple(Dim(1, dim.stride) for dim in partial[ref.name].dims),
             location=partial[ref.name].location,
             tags=Tags(),
         )

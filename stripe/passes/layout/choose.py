@@ -24,9 +24,9 @@ from stripe.poly import Access
 MOST_ENTRIES = 4096
 """The largest table of an elimination; a tensor with more choices together with its neighbours keeps its layout."""
 
-_TURN = 3.0
-"""Memory operations of one element of a copy that turns rows. Measured 2026-11-29 on Zen 3 with AVX2, by gcc and clang,
-of 20,000 to 4,000,000 elements: 0.25 to 1.05 ns, mostly 0.5; kernels do two operations in a cycle of 0.32 ns.
+_WIDEN = 3.0
+"""Operations for a vector of narrow integers that gives products of 32 bits: it is loaded and widened, and x86 has two
+operations for such a product.
 """
 _PACK = 3.0
 """Accesses for a vector at an odd place that is copied: it is read in two, and stored."""
@@ -40,19 +40,20 @@ Choice: TypeAlias = Mapping[Buffer, Label]
 
 @dataclass(frozen=True, slots=True)
 class FreeTensor:
-    """A tensor with the layouts that it may have, the present one first; `is_copied`: another takes a copy."""
+    """A tensor with the layouts that it may have, the present one first. Another takes a copy of so many memory
+    operations for each element: of user tensors."""
 
     ref: Refinement
     labels: tuple[Label, ...]
-    is_copied: bool
+    copy_cost: float
 
     def conversion(self, label: Label, lanes: int) -> float:
-        """Memory operations of the copy in or out of a user tensor, and a sweep over others, so that they change only
-        where that saves more than the estimate may be wrong.
+        """Memory operations of the copy, if any, and of a sweep, so that a layout changes only where that saves more
+        than the estimate may be wrong.
         """
         if label == self.labels[0]:
             return 0.0
-        return self.ref.elements * (_TURN * self.is_copied + 1 / lanes)
+        return self.ref.elements * (self.copy_cost + 1 / lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,21 +149,23 @@ class _Kernel:
             return None
         if width > 1 and (affine - Affine.var(name)).terms:
             return None  # a vector from the middle of a block on
+        ranges = access.nest.domain.ranges
+        uses = prod(ranges[other][1] + 1 for other in self.results - _moving(access))
+        along_sum = name not in self.results
+        cost = vectors / terms
+        if along_sum and uses > 1 and not self.lane_bytes:
+            cost *= 2  # each result loads its factors; along results, and for dots, registers hold one for several
+        elif not access.is_write and ref.dtype.bytes < self.lane_bytes.get(name, 0):
+            cost *= _WIDEN
         tensor = self.tensors.get(access.buffer)
         # Constants are stored as tiles read them.
-        if tensor is None or tensor.ref.role is Role.CONSTANT:
-            return vectors / terms
-        is_odd = width == 1 and tensor.ref.sizes[innermost] % lanes > 0
-        passes = 1 + min(1.0, _PACK / self._uses(access, affine)) if is_odd else 1
-        return passes * vectors / terms
-
-    def _uses(self, access: Access, along: Affine) -> int:
-        """The results that share an operand read `along` vectors, so that a copy for all of them has whole rows; 1 for
-        windows, of which most begin at odd places anyway."""
-        if access.is_write or len(along.names()) > 1:
-            return 1
-        ranges = access.nest.domain.ranges
-        return prod(ranges[name][1] + 1 for name in self.results - _moving(access))
+        if tensor is None or tensor.ref.role is Role.CONSTANT or width > 1:
+            return cost
+        if tensor.ref.sizes[innermost] % lanes == 0:
+            return cost
+        # Vectors begin at odd places. A copy for all uses has whole rows, but not of windows.
+        is_copied = not along_sum and len(affine.names()) == 1
+        return cost * (1 + min(1.0, _PACK / (uses if is_copied else 1)))
 
 
 def _moving(access: Access) -> set[str]:

@@ -106,6 +106,13 @@ class Layout(Pass):
         description="with choose: vectors sum products of narrow integers (`widening`) along their reduction; kernels "
         "whose factors then lie along it get the tag `dots`",
     )
+    copy_cost: Annotated[float, DependsOn("choose")] = Field(
+        default=1.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="with choose: memory operations for each element of the copy of a user tensor, of which a kernel "
+        "does one for a vector",
+    )
     tiles: str = Field(
         default="",
         description="instead of all these, blocks in which the elements of a tile lie in one piece: the blocks of main "
@@ -230,8 +237,8 @@ class Layout(Pass):
                     lanes = max(1, width // ref.dtype.bytes)
                     if self.pad is not None and path == (0,):
                         labels += [(dim, lanes) for dim in dims if ref.sizes[dim] % lanes]
-                    copied = ref.role is Role.USER and not self.interface
-                    tensors[Buffer(path, ref.name)] = FreeTensor(ref, tuple(labels), copied)
+                    cost = self.copy_cost if ref.role is Role.USER and not self.interface else 0.0
+                    tensors[Buffer(path, ref.name)] = FreeTensor(ref, tuple(labels), cost)
         maps: dict[Buffer, IndexMap] = {}
         for buffer, (innermost, lanes) in choose(tensors, found, width, dots=self.dots).items():
             ref, present = tensors[buffer].ref, tensors[buffer].labels[0]
