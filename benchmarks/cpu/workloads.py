@@ -231,6 +231,12 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     _attention(),
     _residual(),
+    _matmul("W18", 1000, 47, 200),
+    _plain(
+        "W19", "matmul 3x2048x512, second transposed",
+        "function (A[M=3, K=2048], B[N=512, K]) -> (O) { O[i, j : M, N] = +(A[i, k] * B[j, k]); }",
+        {"A": (3, 2048), "B": (512, 2048)}, Node("transposed", "O", ("A", "B")), flops=2 * 3 * 2048 * 512,
+    ),
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ from stripe.ir.intrinsics import (
     SpecialSpec,
     result_dtype,
 )
-from stripe.ir.lanes import lanes_of, vectors_along
+from stripe.ir.lanes import Vector, row_vectors, vectors_along
 from stripe.ir.live_ranges import LiveRange, interference, live_ranges, peak_bytes
 from stripe.ir.location import Device, Location
 from stripe.ir.nest import Buffer, Domain, Nest, View, nest_at
@@ -157,6 +157,7 @@ __all__ = [
     "StripeWarning",
     "TagValue",
     "Tags",
+    "Vector",
     "View",
     "aggregations",
     "aggregations_of",
@@ -184,7 +185,6 @@ __all__ = [
     "is_row_major",
     "is_tag",
     "keep_statements",
-    "lanes_of",
     "linearized",
     "live_ranges",
     "loaded_refs",
@@ -216,6 +216,7 @@ __all__ = [
     "rewrite_blocks",
     "rewrite_matching",
     "row_major",
+    "row_vectors",
     "scalar_defined",
     "scalars_used",
     "separates",

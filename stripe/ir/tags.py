@@ -35,6 +35,10 @@ def require_field_word(word: str, value: TagValue | None) -> None:
         raise ValueError(f"'#{word}' takes no value")
 
 
+_MOST_LANES = 256
+"""Most elements of a vector: more are no vector of a machine."""
+
+
 @frozen
 class Tags:
     """An immutable set of words, each with a value or None, sorted by word."""
@@ -71,6 +75,13 @@ class Tags:
     def get(self, word: str) -> TagValue | None:
         """The value of `word`; None when it is absent or has no value."""
         return next((value for key, value in self.entries if key == word), None)
+
+    def lanes(self, word: str) -> int:
+        """The value of `word` as elements of a vector: a power of two; 0 where it is none."""
+        value = self.get(word)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            return 0
+        return 1 << (min(value, _MOST_LANES).bit_length() - 1)
 
     def has_all(self, reqs: Iterable[str]) -> bool:
         """Whether every word of `reqs` is here; the word `all` is in all tags."""

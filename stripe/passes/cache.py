@@ -161,9 +161,10 @@ class Cache(Pass):
             return layout
         count = prod(index.range for index in points)
         if count < self.shared:
-            return Refusal(f"{count} points share it, fewer than {self.shared}")
+            return Refusal(f"{count} point{'s' * (count != 1)} share it, fewer than {self.shared}")
         if together not in ((), points):
-            return Refusal("others share it than share the copies before")
+            along, split = (", ".join(index.name for index in indices) for indices in (points, together))
+            return Refusal(f"others share it than share the copies before: points along {along}, not {split}")
         if self.shared and not together:
             entry = replace_at(
                 entry, path, lambda block: split_shared(block, points, self.shared_max, self.inner_set)

@@ -32,8 +32,8 @@ from stripe.verify.proof.witness import Instance
 
 OPERATIONS = 1_000_000
 """isl's steps for one question: a tenth of a second as a rule, two seconds where floors are tangled."""
-_MORE = 4
-"""How much longer questions about all statements may take."""
+WHOLE_PROGRAM_FACTOR = 4
+"""Factor on the limit of questions about all statements of a program, or all writes of a buffer."""
 _BOUNDS = "make the buffer larger, or leave the point out by a constraint"
 _ACCESSES = "the bounds of its accesses"
 _READS = "the elements that it reads"
@@ -78,7 +78,7 @@ def _check_soundness(program: Program, operations: int) -> list[Finding]:
     reaching = Reaching(program)
     scopes: dict[Path, list[Path]] = {}
     try:
-        with isl_failures(), operation_limit(_MORE * operations):
+        with isl_failures(), operation_limit(WHOLE_PROGRAM_FACTOR * operations):
             for path in reaching.by_statement:
                 scopes.setdefault(reaching.repeated_together(path), []).append(path)
     except PolyLimit as limit:
@@ -118,7 +118,7 @@ def check_statements(
         if touched:
             unwritten = _check_reads(reaching, touched)
             place = _place(reaching, path)
-            findings += _decided(unwritten, _MORE * operations, _READS, place)
+            findings += _decided(unwritten, WHOLE_PROGRAM_FACTOR * operations, _READS, place)
     if final:
         place = Instance((0,), reaching.program.name)
         findings += _decided(check_outputs(reaching), operations, "the outputs", place)
@@ -162,7 +162,7 @@ def check_memory(program: Program, *, operations: int = OPERATIONS) -> list[Find
         loads = [access for access in below if not access.is_write]
         if loads:
             unwritten = _check_reads(reaching, loads)
-            findings += _decided(unwritten, _MORE * operations, _READS, _place(reaching, path))
+            findings += _decided(unwritten, WHOLE_PROGRAM_FACTOR * operations, _READS, _place(reaching, path))
     return findings
 
 

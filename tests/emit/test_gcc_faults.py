@@ -16,7 +16,7 @@ import stripe
 from stripe.emit.c import emit_c
 from stripe.emit.c.dialect import C11
 from stripe.emit.c.function import FunctionText
-from stripe.emit.loops.gcc_hazards import GccHazards
+from stripe.emit.c.gcc_hazards import GccHazards
 from stripe.exec.compile import compile_program
 from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import Program

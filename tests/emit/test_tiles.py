@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -239,3 +240,15 @@ def test_a_part_of_a_row_in_registers_changes_all_vectors_that_hold_it() -> None
     data = {"I": np.arange(48, dtype=np.int32), "O": np.zeros(48, np.int32)}
     assert "st_i32x4 T;" in emit_c(program)
     assert np.array_equal(compile_program(program).run(data)["O"], interpret(program, data)["O"])
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("name", ["emit/vector_without_readers", "emit/compared_with_itself"])
+def test_values_that_nothing_reads_give_no_warning(name: str, compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    program = load(name)
+    inputs = random_inputs(program, 3)
+    flags = ("-Wall", "-Wextra", "-Werror")
+    found = compile_program(program, CompileOptions(compiler, extra_flags=flags)).run(inputs)
+    assert np.array_equal(found["O"], interpret(program, inputs)["O"])

@@ -13,7 +13,7 @@ from tools.reference.modules import ROOT, nodes, part_of, parts
 from tools.reference.stripe import lowered_tags
 
 _SETTERS = ("add", "set", "of")
-_READERS = ("has_all", "has_any", "get")
+_READERS = ("has_all", "has_any", "get", "lanes")
 
 
 def found() -> tuple[dict[str, set[str]], dict[str, set[str]]]:

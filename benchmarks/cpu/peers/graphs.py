@@ -33,7 +33,8 @@ def model(workload: Workload | Network, data: Data) -> tuple[Any, Data]:
             constants.append(from_array(np.array(node.settings["factor"], np.float32), "factor"))
             names.append("factor")
         if node.op == "transposed":
-            nodes.append(helper.make_node("Transpose", [names[1]], ["turned"], perm=[0, 2, 1]))
+            *outer, rows, columns = range(arrays[names[1]].ndim)
+            nodes.append(helper.make_node("Transpose", [names[1]], ["turned"], perm=[*outer, columns, rows]))
             names[1] = "turned"
         nodes.append(helper.make_node(_OPS[node.op], names, [node.out], **_settings(node, arrays)))
     given = {name: array for name, array in arrays.items() if name not in workload.weights}

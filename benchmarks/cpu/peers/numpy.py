@@ -23,6 +23,8 @@ def prepare(workload: Workload, data: Data, threads: int) -> Prepared:
     first, second = (list(data.values()) * 2)[:2]
     if ops == {"conv"} and len(workload.graph) == 1 and second.shape[:2] == (1, 1):
         first, second = first.reshape(-1, first.shape[-1]), second[0, 0]
+    elif ops == {"transposed"}:
+        second = second.swapaxes(-1, -2)
     elif ops != {"matmul"}:
         raise NotImplementedError("no single call of numpy")
     out = np.matmul(first, second)

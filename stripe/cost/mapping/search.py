@@ -43,8 +43,8 @@ DENSE = 4096
 @dataclass(frozen=True)
 class Found:
     """The best mappings, cheapest first, the number of priced mappings, and the total number of mappings. No other
-    mapping has a price below `bound`; 0 where some were left out because their group has too many. `is_complete`: none
-    that is better was left out."""
+    mapping has a price below `bound`; 0 where some were left out because their group has too many. `is_complete`: the
+    search left out no better mapping."""
 
     best: tuple[LoopMapping, ...]
     priced: int

@@ -16,7 +16,7 @@ from math import prod
 from stripe.cost.counts.transfers import location_of, own_accesses
 from stripe.cost.time.pieces import Stream
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Agg, Buffer, Location, Nest, lanes_of, vectors_along
+from stripe.ir import Agg, Buffer, Location, Nest, vectors_along
 from stripe.poly import Access, distinct_values
 
 HELD_BYTES = 2048
@@ -103,7 +103,7 @@ def _moving(accesses: Iterable[Access], names: Sequence[str]) -> frozenset[str]:
 
 def core_work(leaf: Nest, depth: int, unit: ExecUnit) -> CoreWork | None:
     """The work of one run of `leaf`, in a kernel whose path has `depth` numbers; None where it has no vector form."""
-    lanes = lanes_of(leaf.block.tags.get("vector"))
+    lanes = leaf.block.tags.lanes("vector")
     if lanes < 2 or not leaf.own or unit.registers is None:
         return None
     accesses = list(own_accesses(leaf))

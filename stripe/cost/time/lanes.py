@@ -138,9 +138,9 @@ class Instructions:
         found = np.full((len(self.kinds), len(high)), whole)
         if footprint not in self._windows:
             self._windows[footprint] = self._windows_of(footprint)
-        for lanes_of, rows in self._windows[footprint].items():
+        for columns, rows in self._windows[footprint].items():
             sizes = np.ones_like(high)
-            for column, lanes in lanes_of:
+            for column, lanes in columns:
                 sizes[:, column] = high[:, column] if lanes == -1 else np.minimum(lanes, high[:, column])
             found[rows] = whole * footprint.elements(sizes) / product(sizes)
         return found
@@ -151,8 +151,6 @@ class Instructions:
         for row, kind in enumerate(self.kinds):
             inside = {column for column, lanes in kind.sizes.items() if lanes != 1}
             if any(len(inside.intersection(dim.columns.values())) > 1 for dim in footprint.dimensions):
-                lanes_of = tuple(
-                    (column, kind.sizes[column]) for column in sorted(inside & footprint.columns)
-                )
-                found.setdefault(lanes_of, []).append(row)
+                columns = tuple((column, kind.sizes[column]) for column in sorted(inside & footprint.columns))
+                found.setdefault(columns, []).append(row)
         return found

@@ -9,6 +9,7 @@ from dataclasses import replace
 from stripe.emit.c.dialect import Dialect
 from stripe.emit.c.dots import DotWriter
 from stripe.emit.c.function import THREADS, CFunction, FunctionText, normal_form
+from stripe.emit.c.gcc_hazards import GccHazards, carries_sums
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.names import sanitize_comment
 from stripe.emit.c.options import COptions
@@ -20,7 +21,6 @@ from stripe.emit.c.tiles import TileWriter
 from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
-from stripe.emit.loops.gcc_hazards import GccHazards, carries_sums
 from stripe.emit.loops.hints import SimdHint
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, plan_block
@@ -61,7 +61,7 @@ class BlockEmitter:
         self, block: Block, accumulators: Mapping[int, Accumulator], writer: Writer, *, depth: int
     ) -> None:
         """Emits the statements at one point of `block`, which has `depth` blocks around it."""
-        live, fused = live_statements(block), products(block)
+        live, summed_products = live_statements(block), products(block)
         for number, statement in enumerate(block.statements):
             for fill in due_fills(statement, writer.scope):
                 writer.fill(*fill)
@@ -70,7 +70,7 @@ class BlockEmitter:
             elif isinstance(statement, Special):
                 self._special(statement, writer)
             elif number in live:
-                emit_statement(statement, block, accumulators.get(number), fused, writer)
+                emit_statement(statement, block, accumulators.get(number), summed_products, writer)
 
     def _special(self, special: Special, writer: Writer) -> None:
         """Emits a special. It reads all of its inputs before it writes, so that those are copied that share memory with

@@ -15,17 +15,17 @@ _FORMS = {
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "lt": "{0} < {1}",
     "eq": "{0} == {1}", "and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}", "not": "!{0}",
     "select": "{0} ? {1} : {2}",
-    "fma": "st_fused({0}, {1}, {2})",
+    "fma": "st_fma_exact({0}, {1}, {2})",
     "shl": "{0} << {1}", "shr": "{0} >> {1}", "bits": "st_bits({0})", "float": "st_float({0})", "at": "{table}[{0}]",
     "widen": "({c}){0}", "narrow": "({c}){0}", "count": "({c})({int32}){0}",
 }  # fmt: skip
 
 
 _VECTOR_FORMS = _FORMS | {
-    "not": "~{0}", "select": INTRINSICS["cond"].vector, "fma": "{fused}({0}, {1}, {2})", "bits": "({vector}){0}",
+    "not": "~{0}", "select": INTRINSICS["cond"].vector, "fma": "{multiply_add}({0}, {1}, {2})", "bits": "({vector}){0}",
     "float": "({vector}){0}", "count": "__builtin_convertvector(({vectors[i]}){0}, {vector})",
 }  # fmt: skip
-"""The same on GNU vectors, in the words of `IntrinsicSpec.vector`. `fused` is the function of a multiply-add."""
+"""Forms of the terms on GNU vectors, in the words of `IntrinsicSpec.vector`; `multiply_add` is a function."""
 
 
 def definition(name: str, function: Terms, arity: int, dialect: Dialect) -> str:
@@ -53,15 +53,21 @@ def definition(name: str, function: Terms, arity: int, dialect: Dialect) -> str:
 
 
 def vector_body(
-    function: Terms, arity: int, types: Mapping[Kind, str], fused: str, constant: Callable[[ScalarTerm], str]
+    function: Terms,
+    arity: int,
+    types: Mapping[Kind, str],
+    multiply_add: str,
+    constant: Callable[[ScalarTerm], str],
 ) -> list[str]:
     """The statements of a function of GNU vectors `x` and `y` whose terms `ir.elementary.is_lanewise`. `types` are the
-    vectors of the kinds, with masks for "bool"; `fused` is the function of a multiply-add on them."""
+    vectors of the kinds, with masks for "bool"; `multiply_add` is the function of a multiply-add on them."""
     inputs, terms = traced(function, arity)
 
     def spelled(term: ScalarTerm, args: Sequence[str]) -> str:
         vectors = {"i": types["bool"]}
-        return _VECTOR_FORMS[term.op].format(*args, vector=types[term.kind], vectors=vectors, fused=fused)
+        return _VECTOR_FORMS[term.op].format(
+            *args, vector=types[term.kind], vectors=vectors, multiply_add=multiply_add
+        )
 
     return _statements(terms, dict(zip(inputs, "xy", strict=False)), spelled, types.__getitem__, constant)
 

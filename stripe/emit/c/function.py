@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from stripe.emit.c.dialect import Dialect
-from stripe.emit.loops.gcc_hazards import GccHazards
+from stripe.emit.c.gcc_hazards import GccHazards
 from stripe.emit.loops.scope import Pointer
 from stripe.ir import Affine
 

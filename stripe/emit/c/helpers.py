@@ -108,9 +108,9 @@ ST_UNUSED static inline float st_fma_fp32(float a, float b, float c) {
   return a * b + c;
 #endif
 }""",
-    "fused": """\
+    "fma_exact": """\
 // a*b + c in one rounding. Without an instruction the sum in double precision is rounded to odd, and then to float.
-ST_UNUSED static inline float st_fused(float a, float b, float c) {
+ST_UNUSED static inline float st_fma_exact(float a, float b, float c) {
 #ifdef ST_FMA
   return fmaf(a, b, c);
 #else
@@ -243,7 +243,7 @@ class Helpers:
                 maker = _MACROS.get(macro)
                 if maker is not None and PREFIX + maker != c_name:
                     self.need(maker)
-            self._texts[c_name] = self.including(text)
+            self._texts[c_name] = self.with_headers(text)
         return c_name
 
     def _found(self, name: str) -> str:
@@ -259,8 +259,8 @@ class Helpers:
             return _typed(name, self._dialect)
         return definition(PREFIX + name, spec.steps, spec.arity, self._dialect)
 
-    def including(self, text: str) -> str:
-        """`text`, with the headers noted that its words need."""
+    def with_headers(self, text: str) -> str:
+        """`text`, whose headers the file includes."""
         self.headers |= {_HEADERS[word] for word in re.findall(r"\w+", text) if word in _HEADERS}
         return text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stripe.emit.c.intrinsics import c_form, intrinsic, is_operator, merge
 from stripe.emit.c.writer import Writer
@@ -42,25 +42,30 @@ def emit_statement(
     statement: ScalarStatement | Store,
     block: Block,
     accumulator: Accumulator | None,
-    fused: Mapping[str, tuple[str, str]],
+    summed_products: Mapping[str, tuple[str, str]],
     writer: Writer,
 ) -> None:
     """Emits a statement of `block`, a scalar as a `const` variable of its own. A product that a sum alone uses, which
-    are the `fused`, becomes part of a multiply-add.
+    are the `summed_products`, becomes part of a multiply-add.
     """
-    if isinstance(statement, Intrinsic) and statement.into in fused:
+    if isinstance(statement, Intrinsic) and statement.into in summed_products:
         return
     if isinstance(statement, Store):
-        factors = fused.get(statement.value)
+        factors = summed_products.get(statement.value)
         _store(statement, block.ref(statement.ref).agg, accumulator, writer, factors)
         return
     text, dtype = _value(statement, writer)
-    words = set(re.findall(r"\w+", text))
-    for used in dict.fromkeys(writer.scalars[name][0] for name in scalars_used(statement)):
-        if used not in words:  # an operand that the text does without, such as those of x < x
-            writer.line(f"(void){used};")
+    use_operands((writer.scalars[name][0] for name in scalars_used(statement)), text, writer)
     name = writer.let(writer.scope.wanted_name(statement.into), text, dtype)
     writer.scalars[statement.into] = (name, dtype)
+
+
+def use_operands(operands: Iterable[str], text: str, writer: Writer) -> None:
+    """Keeps compilers from warnings of variables that the text of an operation does without, such as those of x < x."""
+    words = set(re.findall(r"\w+", text))
+    for operand in dict.fromkeys(operands):
+        if operand not in words:
+            writer.line(f"(void){operand};")
 
 
 def _value(statement: ScalarStatement, writer: Writer) -> tuple[str, DType]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from stripe.emit.c.intrinsics import intrinsic
-from stripe.emit.c.statements import live_statements
+from stripe.emit.c.statements import live_statements, use_operands
 from stripe.emit.c.vectors import applied, loaded, multiply_add, splat, stored, vector_type
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.plan import BlockPlan, is_short
@@ -96,14 +96,14 @@ class TileWriter:
     def copies(self, points: Sequence[TilePoint]) -> None:
         """The statements for each of `points`."""
         block, live = self.plan.block, live_statements(self.plan.block)
-        fused = products(block)
+        summed_products = products(block)
         for point in points:
             values: dict[str, _VectorVariable] = {}
             for number, statement in enumerate(block.statements):
                 match statement:
                     case Store():
-                        self._store(number, statement, values, point, fused.get(statement.value))
-                    case Intrinsic(into, _, _, _) if into in fused:
+                        self._store(number, statement, values, point, summed_products.get(statement.value))
+                    case Intrinsic(into, _, _, _) if into in summed_products:
                         pass
                     case Load(into, _) | Intrinsic(into, _, _, _) | Constant(into, _, _) | LoadIndex(into, _):
                         if number in live:
@@ -135,6 +135,7 @@ class TileWriter:
                     return self._applied(into, op, args, lanes, target)
                 dtype = result_dtype(op, dtypes, target)
                 text = intrinsic(op, [arg.text for arg in args], dtypes, dtype, writer)
+                use_operands([arg.text for arg in args], text, writer)
                 return self._let(into, text, dtype, 1)
 
     def _applied(

@@ -89,7 +89,11 @@ def applied(
     if lanes == 1:
         return intrinsic(op, args, dtypes, result, writer)
     is_expression = INTRINSICS[op].on_vectors(result.kind)
-    name = _function(op, dtypes, result, lanes, writer) if is_expression else _elementary(op, lanes, writer)
+    name = (
+        _expression_function(op, dtypes, result, lanes, writer)
+        if is_expression
+        else _elementary(op, lanes, writer)
+    )
     return f"{name}({', '.join(args)})"
 
 
@@ -122,7 +126,7 @@ def multiply_add(args: Sequence[str], dtype: DType, lanes: int, writer: Writer) 
     else:
         name = f"st_fma_lanes_{dtype}x{lanes}"
         plain = "defined(ST_VECTORS) && !defined(ST_FMA)"
-        lines = _chosen([(plain, expression), *_fused(dtype, lanes, writer)], by_lane)
+        lines = _chosen([(plain, expression), *_x86_multiply_adds(dtype, lanes, writer)], by_lane)
     return f"{_ternary(name, dtype, lanes, lines, writer)}({', '.join(args)})"
 
 
@@ -143,7 +147,7 @@ def _by_lane(scalar: str, dtype: DType, lanes: int, writer: Writer) -> list[str]
     ]
 
 
-def _fused(dtype: DType, lanes: int, writer: Writer) -> Iterator[_Branch]:
+def _x86_multiply_adds(dtype: DType, lanes: int, writer: Writer) -> Iterator[_Branch]:
     """The multiply-adds of gcc on x86, which makes none of lanes, since the options of functions forbid it vectors of
     statements: on a register of all bytes, or on several of 32."""
     gcc, size = "defined(ST_VECTORS) && !defined(__clang__) && defined", lanes * dtype.bytes
@@ -177,19 +181,22 @@ def _elementary(op: str, lanes: int, writer: Writer) -> str:
     each: there it is a loop over the lanes, in a function apart."""
     spec, scalar = INTRINSICS[op], writer.helpers.need(op)
     assert spec.steps is not None
-    lines = _chosen(_fused(FP32, lanes, writer), _by_lane(writer.helpers.need("fused"), FP32, lanes, writer))
-    fused = _ternary(f"st_fused_fp32x{lanes}", FP32, lanes, lines, writer)
+    lines = _chosen(
+        _x86_multiply_adds(FP32, lanes, writer),
+        _by_lane(writer.helpers.need("fma_exact"), FP32, lanes, writer),
+    )
+    exact = _ternary(f"st_fma_exact_fp32x{lanes}", FP32, lanes, lines, writer)
     dtypes: dict[Kind, DType] = {"f32": FP32, "u32": U32, "bool": DTYPES["i32"]}
     types: dict[Kind, str] = {kind: vector_type(each, lanes, writer) for kind, each in dtypes.items()}
 
     def constant(term: ScalarTerm) -> str:
-        return splat(writer.helpers.including(literal(term)), dtypes[term.kind], lanes, writer)
+        return splat(writer.helpers.with_headers(literal(term)), dtypes[term.kind], lanes, writer)
 
     vector, c_type, name = types["f32"], writer.dialect.scalar_type(FP32), f"{scalar}_fp32x{lanes}"
     letters = "xy"[: spec.arity]
     head = f"{vector} {name}({', '.join(f'{vector} {letter}' for letter in letters)}) {{"
     body = ["#if defined(ST_VECTORS) && defined(ST_FMA)", f"{writer.dialect.helper} {head}"]
-    body += vector_body(spec.steps, spec.arity, types, fused, constant)
+    body += vector_body(spec.steps, spec.arity, types, exact, constant)
     body += ["}", "#else", "#ifdef __GNUC__", "__attribute__((noinline))", "#endif", f"static {head}"]
     for letter in letters:
         body.append(f"  {c_type} {letter}s[{lanes}];")
@@ -200,7 +207,7 @@ def _elementary(op: str, lanes: int, writer: Writer) -> str:
     return writer.helpers.define(name, "\n".join(body))
 
 
-def _function(op: str, dtypes: Sequence[DType], result: DType, lanes: int, writer: Writer) -> str:
+def _expression_function(op: str, dtypes: Sequence[DType], result: DType, lanes: int, writer: Writer) -> str:
     """The function of `op` on vectors: an expression on vectors, and lane by lane for other compilers."""
     source = "" if dtypes[-1] == result else f"{dtypes[-1]}_"
     name = f"st_{op}_{source}{result}x{lanes}"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from stripe.emit.c.dialect import Dialect
 from stripe.emit.c.function import FunctionText
+from stripe.emit.c.gcc_hazards import GccHazards
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.literals import is_zero_bits, literal, memory_literal
 from stripe.emit.loops.bounds import ForLoop
-from stripe.emit.loops.gcc_hazards import GccHazards
 from stripe.emit.loops.plan import is_short
 from stripe.emit.loops.scope import Area, CodeScope, Stack
 from stripe.ir import Affine, Atom, DType, FloorDiv, Interval
@@ -134,10 +134,10 @@ class Writer:
         return f"{self.helpers.need(f'{dtype.name}_store')}({scalar})" if dtype.is_narrow else scalar
 
     def literal(self, value: bool | int | float, dtype: DType) -> str:
-        return self.helpers.including(literal(value, dtype))
+        return self.helpers.with_headers(literal(value, dtype))
 
     def memory_literal(self, value: bool | int | float, dtype: DType) -> str:
-        return self.helpers.including(memory_literal(value, dtype))
+        return self.helpers.with_headers(memory_literal(value, dtype))
 
     def let(self, wanted: str, text: str, dtype: DType, *, local: bool = False) -> str:
         """A constant variable like `wanted` of the value `text`; a `local` name is free again after the block."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.emit.loops.bounds import ForLoop
-from stripe.ir import Block, Index, Special, lanes_of, separates, walk
+from stripe.ir import Block, Index, Special, separates, walk
 
 _MOST_COPIES = 65534
 """The largest count that gcc takes."""
@@ -50,6 +50,6 @@ def _inner_hint(block: Block, index: Index, buffers: Mapping[str, object]) -> Hi
 def widest_vector(entry: Block) -> int:
     """Bytes of the largest vector that a block is tagged with."""
     return max(
-        lanes_of(block.tags.get("vector")) * max((ref.dtype.bytes for ref in block.refinements), default=0)
+        block.tags.lanes("vector") * max((ref.dtype.bytes for ref in block.refinements), default=0)
         for _, block in walk(entry)
     )

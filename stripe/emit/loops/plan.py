@@ -59,10 +59,10 @@ def is_short(iterations: int, *, unrolled: int = 0) -> bool:
 
 
 def plan_block(
-    block: Block, outer: CodeScope, *, threads: bool, reorder: bool, repeats: bool = True
+    block: Block, outer: CodeScope, *, threads: bool, reorder: bool, overlapping: bool = True
 ) -> BlockPlan:
     """The plan of `block` inside `outer`. `threads` allows parallel loops, `reorder` another order of the loops,
-    `repeats` vectors that begin in others."""
+    `overlapping` vectors that begin in others."""
     scope, variables = outer.inside(block)
     order = (fast_order(block, outer) if reorder else None) or list(variables)
     shared = parallel_indices(block, order, outer) if threads else ()
@@ -85,7 +85,7 @@ def plan_block(
         if found.loops[parallel].depends_on({loop.var for loop in found.loops[:parallel]}):
             break
         parallel += 1
-    tile = find_tile(block, scope, found, parallel, repeats=repeats)
+    tile = find_tile(block, scope, found, parallel, overlapping=overlapping)
     transpose = find_transpose(block, scope, found, parallel)
     accumulators = {} if tile else find_accumulators(block, scope, found, parallel)
     return BlockPlan(

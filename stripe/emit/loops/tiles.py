@@ -6,11 +6,10 @@ that names each vector leaves it no choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from math import prod
-from typing import TypeAlias
 
 from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.products import dot_factors
@@ -27,8 +26,9 @@ from stripe.ir import (
     Load,
     LoadIndex,
     Store,
-    lanes_of,
+    Vector,
     result_dtype,
+    row_vectors,
     step,
     vectors_along,
 )
@@ -47,21 +47,18 @@ _AHEAD = 4
 """Vectors of an iteration where a loop over vectors remains."""
 
 
-Vector: TypeAlias = tuple[int, int, int]
-"""The first element of a vector, its lanes, and how many of them repeat."""
-
-
 @dataclass(frozen=True, slots=True)
 class TilePoint:
-    """One copy of the statements: the number of each unrolled loop's iteration, and the lanes of its vector, which
-    begin `offset` elements behind the variable of the innermost loop, or at `offset` where that loop is unrolled. The
-    first `again` lanes compute what lanes of the vector before compute, too.
+    """One copy of the statements: the number of each unrolled loop's iteration, and the vector of elements, from the
+    variable of the innermost loop on, or from 0 where that loop is unrolled.
     """
 
     values: tuple[tuple[str, int], ...]
-    offset: int
-    lanes: int
-    again: int = 0
+    vector: Vector
+
+    @property
+    def lanes(self) -> int:
+        return self.vector.lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +79,8 @@ class VectorTile:
 
     def at(self, affine: Affine, point: TilePoint) -> Affine:
         """An affine over the variables of the loops at the first lane of a point."""
-        start = (
-            Affine(point.offset)
-            if not self.step or point in self.rest
-            else Affine.var(self.var) + point.offset
-        )
+        first = point.vector.first
+        start = Affine(first) if not self.step or point in self.rest else Affine.var(self.var) + first
         values = {name: Affine(value) for name, value in point.values}
         return affine.subs({**values, self.var: start})
 
@@ -105,53 +99,66 @@ class DotTile(VectorTile):
 
 
 def find_tile(
-    block: Block, scope: CodeScope, bounds: Loops, parallel: int, *, repeats: bool = True
+    block: Block, scope: CodeScope, bounds: Loops, parallel: int, *, overlapping: bool = True
 ) -> VectorTile | None:
-    """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it. `repeats`
+    """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it. `overlapping`
     allows a last vector that begins in the one before, where that changes nothing and takes fewer vectors.
     """
     if DOT_TILE in block.tags:
         return _find_dots(block, scope, bounds, parallel)
-    lanes, loops = lanes_of(block.tags.get("vector")), bounds.loops
+    lanes, loops = block.tags.lanes("vector"), bounds.loops
     if lanes < 2 or not loops or not loops[-1].is_plain:
         return None
     areas = _areas(block, scope, loops[-1].var)
     if areas is None:
         return None
-    written = [scope.areas[ref.name] for ref in block.outputs]
-    moving = {loop.var for loop in loops if any(loop.var in area.origin.names() for area in written)}
     in_registers = [area for area in areas if area.pointer.registers is not None]
     ops = (INTRINSICS[statement.op] for statement in block.statements if isinstance(statement, Intrinsic))
     if in_registers and any(op.steps is not None for op in ops):
         return None  # straight code for all registers would be long
-    level = _level(loops, moving, lanes, in_registers)
-    if level is None or level < parallel:
-        return None
-    operands = [area for area in areas if area not in written]
-    for again in (True, False) if repeats else (False,):
-        tile = _unrolled(
-            loops, level, lanes, whole=bool(in_registers) or level < len(loops) - 1, repeats=again
-        )
-        first = _short_sum(loops, level, moving)
-        if parallel <= first < level and _copies(loops, first, lanes) <= SUM_COPIES:
-            tile = _by_loads(_unrolled(loops, first, lanes, whole=True, repeats=again), operands) or tile
+    written = [scope.areas[ref.name] for ref in block.outputs]
+    for may_overlap in (True, False) if overlapping else (False,):
+        tile = _straight_code(loops, lanes, areas, written, parallel, overlapping=may_overlap)
+        if tile is None or not all(_are_held(tile, area) for area in in_registers):
+            continue
         accumulators = _accumulators(block, scope, bounds, tile, parallel)
-        if (
-            all(_are_held(tile, area) for area in in_registers)
-            and accumulators is not None
-            and (not again or _may_repeat(block, scope, accumulators))
-        ):
+        if accumulators is not None and (not may_overlap or _may_overlap(block, scope, accumulators)):
             return replace(tile, accumulators=accumulators)
     return None
 
 
+def _straight_code(
+    loops: Sequence[ForLoop],
+    lanes: int,
+    areas: Sequence[Area],
+    written: Sequence[Area],
+    parallel: int,
+    *,
+    overlapping: bool,
+) -> VectorTile | None:
+    """The innermost loops as straight code, with a short sum around them; None where a parallel loop is among them."""
+    moving = {loop.var for loop in loops if any(loop.var in area.origin.names() for area in written)}
+    in_registers = [area for area in areas if area.pointer.registers is not None]
+    level = _level(loops, moving, lanes, in_registers, overlapping=overlapping)
+    if level is None or level < parallel:
+        return None
+    first = _short_sum(loops, level, moving)
+    if parallel <= first < level and _copies(loops, first, lanes, overlapping=overlapping) <= SUM_COPIES:
+        operands = [area for area in areas if area not in written]
+        longer = _by_loads(_unrolled(loops, first, lanes, whole=True, overlapping=overlapping), operands)
+        if longer is not None:
+            return longer
+    whole = bool(in_registers) or level < len(loops) - 1
+    return _unrolled(loops, level, lanes, whole=whole, overlapping=overlapping)
+
+
 def _are_held(tile: VectorTile, area: Area) -> bool:
-    """Whether registers hold the vectors of an area that the tile touches. While they are looked for, all are."""
-    vectors, held = vectors_of(tile, area), area.pointer.registers
-    return vectors is not None and (not held or all((first, lanes) in held for first, lanes, _ in vectors))
+    """Whether each vector of an area that the tile touches has its variable. Where the area has none yet, all may."""
+    vectors, variables = vectors_of(tile, area), area.pointer.registers
+    return vectors is not None and (not variables or all(vector[:2] in variables for vector in vectors))
 
 
-def _may_repeat(block: Block, scope: CodeScope, accumulators: Mapping[int, int]) -> bool:
+def _may_overlap(block: Block, scope: CodeScope, accumulators: Mapping[int, int]) -> bool:
     """Whether elements may be computed twice: no store to memory changes what a load reads, or merges there. Each
     vector in registers has its elements for itself."""
     loads = [scope.areas[s.ref].pointer for s in block.statements if isinstance(s, Load)]
@@ -181,13 +188,16 @@ def _find_dots(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> 
     steps = {step(scope.areas[ref.name].origin, along) for ref in block.inputs}
     if level <= parallel or not free or terms > _LONGEST_DOT or steps != {1}:
         return None
-    if any(loop.var not in place.names() for loop in free) or _copies(loops, level, 1) > TILE_VECTORS:
+    if (
+        any(loop.var not in place.names() for loop in free)
+        or _copies(loops, level, 1, overlapping=False) > TILE_VECTORS
+    ):
         return None
     if any(
         area.pointer.registers is not None for area in (scope.areas[ref.name] for ref in block.refinements)
     ):
         return None
-    tile = _unrolled(loops, level, 1, whole=True, repeats=False)
+    tile = _unrolled(loops, level, 1, whole=True, overlapping=False)
     accumulators = _accumulators(block, scope, bounds, tile, parallel)
     return DotTile(level, tile.var, tile.points, accumulators=accumulators) if accumulators else None
 
@@ -252,7 +262,7 @@ def _mask_bits(statement: Intrinsic, dtypes: Mapping[str, DType], masks: Mapping
 
 
 def _level(
-    loops: Sequence[ForLoop], moving: set[str], lanes: int, in_registers: Sequence[Area]
+    loops: Sequence[ForLoop], moving: set[str], lanes: int, in_registers: Sequence[Area], *, overlapping: bool
 ) -> int | None:
     """The first loop to unroll: those that walk a tile of results inside a loop that sums, or all that move a buffer in
     registers.
@@ -262,14 +272,14 @@ def _level(
         moved = {name for area in in_registers for name in area.origin.names()}
         level = min((n for n, loop in enumerate(loops) if loop.var in moved), default=last)
         plain = all(loop.is_plain for loop in loops[level:])
-        if not plain or _copies(loops, level, lanes) > 4 * TILE_VECTORS:
+        if not plain or _copies(loops, level, lanes, overlapping=overlapping) > 4 * TILE_VECTORS:
             return None
     else:
         level = last
         while level and loops[level - 1].is_plain and loops[level - 1].var in moving:
             level -= 1
         sums = any(loop.var not in moving for loop in loops[:level])
-        if not sums or _copies(loops, level, lanes) > TILE_VECTORS:
+        if not sums or _copies(loops, level, lanes, overlapping=overlapping) > TILE_VECTORS:
             return last
     return level
 
@@ -282,38 +292,26 @@ def _short_sum(loops: Sequence[ForLoop], level: int, moving: set[str]) -> int:
     return first if all(loop.var in moving for loop in loops[:first]) else level
 
 
-def _copies(loops: Sequence[ForLoop], level: int, lanes: int) -> int:
+def _copies(loops: Sequence[ForLoop], level: int, lanes: int, *, overlapping: bool) -> int:
     low, high = interval(loops[-1])
     sizes = [interval(loop) for loop in loops[level:-1]]
-    return prod(end - start for start, end in sizes) * vectors_along(high - low, lanes)
+    vectors = vectors_along(high - low, lanes, overlapping=overlapping)
+    return prod(end - start for start, end in sizes) * vectors
 
 
-def _vectors(first: int, low: int, high: int, lanes: int, *, repeats: bool) -> Iterator[tuple[int, int, int]]:
-    """Offset and lanes of the vectors of [low, high), and the number of lanes that repeat: whole vectors, then halves
-    for the rest, or, if that takes more than one, a vector from within [first, high)."""
-    while low < high:
-        rest = high - low
-        size = 1 << (rest - 1).bit_length()
-        if repeats and rest < lanes and rest.bit_count() > 1 and high - size >= first:
-            yield high - size, size, size - rest
-            return
-        while lanes > rest:
-            lanes //= 2
-        yield low, lanes, 0
-        low += lanes
-
-
-def _unrolled(loops: Sequence[ForLoop], level: int, lanes: int, *, whole: bool, repeats: bool) -> VectorTile:
+def _unrolled(
+    loops: Sequence[ForLoop], level: int, lanes: int, *, whole: bool, overlapping: bool
+) -> VectorTile:
     low, high = interval(loops[-1])
     var = loops[-1].var
     step = 0 if whole or high - low <= _AHEAD * lanes else _AHEAD * lanes
     end = low + (high - low) // step * step if step else low
     ranges = [[(loop.var, value) for value in range(*interval(loop))] for loop in loops[level:-1]]
-    vectors = [*_vectors(low, end, high, lanes, repeats=repeats)]
-    rest = [TilePoint(at, *vector) for at in product(*ranges) for vector in vectors]
+    vectors = list(row_vectors(end, high, lanes, first=low, overlapping=overlapping))
+    rest = [TilePoint(at, vector) for at in product(*ranges) for vector in vectors]
     if not step:
         return VectorTile(level, var, tuple(rest))
-    points = [TilePoint((), *vector) for vector in _vectors(0, 0, step, lanes, repeats=False)]
+    points = [TilePoint((), vector) for vector in row_vectors(0, step, lanes, overlapping=False)]
     return VectorTile(level, var, tuple(points), low, end, step, tuple(rest))
 
 
@@ -356,11 +354,10 @@ def _accumulators(
             continue
         level = _first_level(area, scope, bounds, tile.level, parallel)
         base = area.origin.subs({loop.var: Affine() for loop in bounds.loops[tile.level :]})
-        places = [(tile.element(area, point) - base, point.lanes, point.again) for point in tile.points]
-        apart = all(place.is_constant for place, _, _ in places)
-        if not apart or partition([(place.offset, lanes, again) for place, lanes, again in places]) is None:
+        vectors = _vectors_at([tile.element(area, point) - base for point in tile.points], tile, area)
+        if vectors is None or distinct_vectors(vectors) is None:
             return None
-        if level < tile.level or len(set(places)) < len(places):
+        if level < tile.level or len(set(vectors)) < len(vectors):
             found[number] = level
     return found
 
@@ -376,15 +373,20 @@ def _first_level(area: Area, scope: CodeScope, bounds: Loops, last: int, paralle
 
 def vectors_of(tile: VectorTile, area: Area) -> list[Vector] | None:
     """The vectors of a buffer in registers that the tile touches; None where one is at no constant element."""
-    places = [tile.element(area, point) for point in tile.points]
+    return _vectors_at([tile.element(area, point) for point in tile.points], tile, area)
+
+
+def _vectors_at(places: Sequence[Affine], tile: VectorTile, area: Area) -> list[Vector] | None:
+    """The vectors of an area at the `places` of the points of a tile; None where one is no constant."""
     if not all(place.is_constant for place in places):
         return None
-    lanes = [(point.lanes, point.again) if tile.is_vector(area) else (1, 0) for point in tile.points]
-    return [(place.offset, count, again) for place, (count, again) in zip(places, lanes, strict=True)]
+    alone = Vector(0, 1)
+    shapes = [point.vector if tile.is_vector(area) else alone for point in tile.points]
+    return [shape._replace(first=place.offset) for place, shape in zip(places, shapes, strict=True)]
 
 
-def partition(vectors: Sequence[Vector]) -> list[Vector] | None:
-    """The vectors in order, each once; None where two differ and overlap in lanes that do not repeat."""
-    ordered = sorted(set(vectors), key=lambda vector: vector[0] + vector[2])
-    apart = all(a + lanes <= b + again for (a, lanes, _), (b, _, again) in pairwise(ordered))
+def distinct_vectors(vectors: Sequence[Vector]) -> list[Vector] | None:
+    """The vectors in order, each once; None where two differ and share elements beside those of an `overlap`."""
+    ordered = sorted(set(vectors), key=lambda vector: vector.first + vector.overlap)
+    apart = all(a.end <= b.first + b.overlap for a, b in pairwise(ordered))
     return ordered if apart else None

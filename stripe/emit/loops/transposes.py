@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.scope import CodeScope
 from stripe.emit.loops.tiles import interval
-from stripe.ir import Agg, Block, Load, Store, lanes_of, step
+from stripe.ir import Agg, Block, Load, Store, step
 
 SQUARE = 16
 """Most rows of a square; those of larger ones leave no registers."""
@@ -30,7 +30,7 @@ class Squares:
 
 def find_transpose(block: Block, scope: CodeScope, bounds: Loops, parallel: int) -> Squares | None:
     """The transposition of a block with the tag `transpose`; None where plain loops suit it."""
-    lanes, loops = min(lanes_of(block.tags.get("transpose")), SQUARE), bounds.loops
+    lanes, loops = min(block.tags.lanes("transpose"), SQUARE), bounds.loops
     if lanes < 2 or len(loops) < parallel + 2 or len(block.statements) != 2:
         return None
     load, store = block.statements

@@ -120,14 +120,16 @@ class _Kernel:
             choice = dict(zip(involved, labels, strict=True))
             # Scalars, or vectors along one of the indices. Where lanes of one access lie apart, all are scalars, except
             # in a copy, whose vectors registers turn.
-            along = ([self._share(a, choice, name) for a in self.accesses] for name in own)
-            shares = [
-                sum(1.0 if s is None else s for s in each) for each in along if is_copy or None not in each
+            along = ([self._operations(a, choice, name) for a in self.accesses] for name in own)
+            sums = [
+                sum(1.0 if count is None else count for count in each)
+                for each in along
+                if is_copy or None not in each
             ]
-            costs[labels] = points * min(shares, default=scalars)
+            costs[labels] = points * min(sums, default=scalars)
         return Factor(involved, costs)
 
-    def _share(self, access: Access, choice: Choice, name: str) -> float | None:
+    def _operations(self, access: Access, choice: Choice, name: str) -> float | None:
         """Memory operations for each point when vectors run along the index `name`; None where their lanes lie apart.
 
         Registers hold a sum until it is whole, unless its lanes lie apart. One along the vectors is merged lane by

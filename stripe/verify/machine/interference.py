@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 
 from stripe.ir import Block, Constant, Diagnostic, Load, Nest, Path, Refinement, Store
 from stripe.ir.check.diagnostic import Part
@@ -89,7 +89,7 @@ def by_address(buffers: Iterable[Placed]) -> list[Placed]:
 def sharing_addresses(ordered: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
     """The pairs of buffers, given `by_address`, that both take some address."""
     for number, first in enumerate(ordered):
-        for second in map(ordered.__getitem__, range(number + 1, len(ordered))):
+        for second in islice(ordered, number + 1, None):
             if second.begin >= first.end:
                 break
             yield first, second
@@ -156,7 +156,7 @@ class Interference:
             any(0 < min(n % copies, -n % copies) < depth for n in apart if abs(n) < copies) or copies < depth
         )
 
-    def _none_interferes(self, by_address: Sequence[Placed]) -> bool:
+    def _none_interferes(self, ordered: Sequence[Placed]) -> bool:
         """Whether `overlaps` has no pairs, in one sweep over the addresses instead of for each pair.
 
         Going before another is transitive. So the buffers at one address, by their first uses, are alive one after
@@ -165,15 +165,14 @@ class Interference:
         """
         here: list[tuple[Path, int]] = []  # first use and number of the buffers across the address, in order
         ends: list[tuple[int, tuple[Path, int]]] = []
-        for number, buffer in enumerate(by_address):
+        for number, buffer in enumerate(ordered):
             while ends and ends[0][0] <= buffer.begin:
                 del here[bisect(here, heappop(ends)[1]) - 1]
             entry = (buffer.uses[0] if buffer.uses else (), number)
             place = bisect(here, entry)
             row = [*here[max(place - 1, 0) : place], entry, *here[place : place + 1]]
             if not all(
-                self._precedes(by_address[first], by_address[second])
-                for (_, first), (_, second) in pairwise(row)
+                self._precedes(ordered[first], ordered[second]) for (_, first), (_, second) in pairwise(row)
             ):
                 return False
             here.insert(place, entry)

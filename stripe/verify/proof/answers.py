@@ -28,7 +28,7 @@ from stripe.verify.proof.rules import PLAIN, Rules, Unprovable
 from stripe.verify.proof.unchanged import Unchanged
 
 Group: TypeAlias = tuple[BufferPair, ...]
-Part: TypeAlias = Callable[[Numbering, Definition, Definition], tuple[Definition, Definition]]
+ElementChoice: TypeAlias = Callable[[Numbering, Definition, Definition], tuple[Definition, Definition]]
 """A choice of the elements of two definitions that are compared."""
 
 
@@ -61,8 +61,8 @@ class Answers:
         outlines = {group: _outline(unchanged, group) for group in groups}
         alike = Counter(outlines.values())
         self._repeats = {group: alike[outline] > 1 for group, outline in outlines.items()}
-        self._solutions: dict[Problem, _Solution] = {}
-        self._solved_by: dict[BufferPair, tuple[_Solution, int] | None] = {}
+        self._solutions: dict[Problem, _ExcerptComparison] = {}
+        self._solved_by: dict[BufferPair, tuple[_ExcerptComparison, int] | None] = {}
         """The solution of each pair, and the number of its answer there; None for one compared in its place."""
 
     def answer(self, pair: BufferPair) -> Answer:
@@ -88,12 +88,12 @@ class Answers:
             self._solved_by |= dict.fromkeys(pairs)
             return
         if problem not in self._solutions:
-            self._solutions[problem] = _Solution(problem, self._operations, self._rules)
+            self._solutions[problem] = _ExcerptComparison(problem, self._operations, self._rules)
         solution = self._solutions[problem]
         self._solved_by |= {pair: (solution, number) for number, pair in enumerate(pairs)}
 
 
-class _Solution:
+class _ExcerptComparison:
     """The answers to a problem, which depend on the two excerpts alone."""
 
     def __init__(self, problem: Problem, operations: int, rules: tuple[Rules, ...]) -> None:
@@ -137,7 +137,9 @@ def whole(_: Numbering, first: Definition, second: Definition) -> tuple[Definiti
     return first, second
 
 
-def differ(sides: Sides, buffers: tuple[Buffer, Buffer], depth: int, of: Part = whole) -> Mismatch | None:
+def differ(
+    sides: Sides, buffers: tuple[Buffer, Buffer], depth: int, of: ElementChoice = whole
+) -> Mismatch | None:
     """The first difference between the two definitions of a buffer, or `of` some of its elements."""
     for definitions, buffer in zip(sides.both, buffers, strict=True):
         for read in reads_in_order(definitions, definitions.reaching.final(buffer)):
@@ -164,8 +166,7 @@ def _written_together(unchanged: Unchanged, pairs: Sequence[BufferPair]) -> list
 
 
 def _outline(unchanged: Unchanged, group: Group) -> object:
-    """What groups with equal problems have in common, and is quickly found: the form of the statements that write their
-    buffers."""
+    """Hash key of a group, equal for equal problems: the forms of the statements that write its buffers."""
     return tuple(
         tuple(
             _form(unchanged.statement(side, path))

@@ -20,7 +20,7 @@ from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.constants import with_constants_of
 from stripe.verify.interface import LogicalForm, interface_change, owed_pads
-from stripe.verify.proof.answers import Answer, Answers, Part, differ, whole
+from stripe.verify.proof.answers import Answer, Answers, ElementChoice, differ, whole
 from stripe.verify.proof.computed import computed_in_floats
 from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.nested import DEPTH
@@ -32,7 +32,7 @@ from stripe.verify.proof.rules import PLAIN, Rules, Unprovable
 from stripe.verify.proof.unchanged import Unchanged, same_meaning
 from stripe.verify.proof.undecided import decided, verdict_on
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
-from stripe.verify.soundness import OPERATIONS, check_statements
+from stripe.verify.soundness import OPERATIONS, WHOLE_PROGRAM_FACTOR, check_statements
 
 PATIENCE = 3
 """The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
@@ -248,7 +248,7 @@ def _has_chains(block: Block) -> bool:
 def _by_rules(sides: Sides, pair: BufferPair, operations: int) -> Verdict:
     """The verdict on an output by the rules of its definitions. A difference that may be none hides no other."""
     try:
-        with isl_failures(), operation_limit(4 * operations):
+        with isl_failures(), operation_limit(WHOLE_PROGRAM_FACTOR * operations):
             found = _looked_into(sides, pair)
     except (PolyLimit, Unprovable) as reason:
         return Unknown(f"comparing '{pair.name}': {reason}")
@@ -256,14 +256,18 @@ def _by_rules(sides: Sides, pair: BufferPair, operations: int) -> Verdict:
         return Equal(in_order(sides.relied))
     verdict = verdict_on(pair.name, found)
     if isinstance(verdict, Unknown):
-        with suppress(PolyLimit, Unprovable), isl_failures(), operation_limit(4 * operations):
+        with (
+            suppress(PolyLimit, Unprovable),
+            isl_failures(),
+            operation_limit(WHOLE_PROGRAM_FACTOR * operations),
+        ):
             found = _looked_into(sides, pair, of=decided)
             elsewhere = None if found is None else verdict_on(pair.name, found)
             return elsewhere if isinstance(elsewhere, Different) else verdict
     return verdict
 
 
-def _looked_into(sides: Sides, pair: BufferPair, of: Part = whole) -> Mismatch | None:
+def _looked_into(sides: Sides, pair: BufferPair, of: ElementChoice = whole) -> Mismatch | None:
     """The difference between the two definitions of an output, if possible where it comes from."""
     found = differ(sides, pair.buffers, 0, of)
     if found is None:
