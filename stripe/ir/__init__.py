@@ -17,7 +17,7 @@ from stripe.ir.access import (
     shared_names,
     step,
 )
-from stripe.ir.affine import Affine, Atom, FloorDiv, Interval, Mod
+from stripe.ir.affine import Affine, Atom, FloorDiv, Interval, Mod, indices_of
 from stripe.ir.block import (
     Block,
     Constant,
@@ -179,6 +179,7 @@ __all__ = [
     "element_offset",
     "fresh",
     "has_addresses",
+    "indices_of",
     "interference",
     "is_dense",
     "is_name",

@@ -339,3 +339,8 @@ def _atom_bounds(atom: FloorDiv | Mod, ranges: Mapping[str, Interval]) -> Interv
 def _grouped(arg: Affine) -> str:
     """The text of `arg`, in parentheses unless it is one plain index or a constant."""
     return str(arg) if arg.single_name is not None else f"({arg})"
+
+
+def indices_of(affines: Iterable[Affine]) -> frozenset[str]:
+    """The indices that occur in any of the affines: of an access, those that move it."""
+    return frozenset(name for affine in affines for name in affine.names())

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+TILE_VECTORS = 32
+"""Most vectors of results that are written out where no allocation holds them: registers of the largest machines."""
+SUM_COPIES = 8 * TILE_VECTORS
+"""Most copies of the statements where a short sum is written out around a tile."""
+
 
 class Vector(NamedTuple):
     """`lanes` elements from `first` on. The first `overlap` of them are elements of the vector before, too."""

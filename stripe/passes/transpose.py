@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stripe.ir import Block, Buffer, IndexMap, Path, Program, Refinement, Role, with_entry
+from stripe.ir import Block, Buffer, IndexMap, Path, Program, Refinement, Role, indices_of, with_entry
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.poly import accesses
 from stripe.rewrite.strides import layout_text, mapped, memory_order, movable
@@ -90,7 +90,7 @@ def _votes(entry: Block, reqs: tuple[str, ...]) -> dict[Buffer, _Vote]:
     for access in found:
         if access.is_write:
             names = written.setdefault(access.nest.path, set())
-            names.update(name for affine in access.index for name in affine.names())
+            names.update(indices_of(access.index))
     votes: dict[Buffer, _Vote] = {}
     for access in found:
         if access.is_write or not any(block.words.has_all(reqs) for block in access.nest.blocks):

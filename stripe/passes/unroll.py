@@ -20,6 +20,7 @@ from stripe.ir import (
     Statement,
     Tags,
     fresh,
+    indices_of,
     moved_down,
     rename_scalars,
     retarget,
@@ -184,7 +185,7 @@ class _BodyCopies:
         self._scalars: set[str] = set()
 
     def _is_shared(self, ref: Refinement) -> bool:
-        names = {name for affine in ref.access for name in affine.names()} | ref.location.names()
+        names = indices_of(ref.access) | ref.location.names()
         return not ref.is_alloc and not names & self._chosen
 
     def add(self, point: Mapping[str, Affine], label: str) -> None:

@@ -16,6 +16,7 @@ from stripe.ir import (
     Nest,
     beginnings,
     determined,
+    indices_of,
     scalar_defined,
     scalars_used,
     transitive_reduction,
@@ -216,7 +217,7 @@ def race(first: Access, second: Access) -> tuple[dict[str, int], dict[str, int]]
     # a quick proof: both use the same expressions, which determine the indices
     if first.index == second.index and not (first.is_whole or second.is_whole):
         known = determined(((affine, 1) for affine in first.index), first.nest.domain.ranges, outer)
-        used = {name for affine in first.index for name in affine.names()}
+        used = indices_of(first.index)
         if known.issuperset(varying) and used <= {*outer, *varying}:
             return None
     meeting = conflicts(first, second)

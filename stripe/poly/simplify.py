@@ -22,6 +22,7 @@ from stripe.ir import (
     Nest,
     Refinement,
     Statement,
+    indices_of,
 )
 from stripe.ir.frozen import replace
 from stripe.poly.limits import within
@@ -87,7 +88,7 @@ def bounds(affine: Affine, domain: Domain) -> Interval | None:
 @lru_cache(maxsize=4096)
 def tighten(domain: Domain) -> Mapping[str, Interval] | None:
     """The exact interval of every index under the constraints; None when there is no point."""
-    constrained = {name for affine in domain.constraints for name in affine.names()}
+    constrained = indices_of(domain.constraints)
     if not constrained:
         return domain.ranges if feasible(domain) else None
     box = propagated(domain.ranges, domain.constraints)
@@ -235,6 +236,6 @@ def related(domain: Domain, names: frozenset[str]) -> Domain:
         left = [affine for affine in left if affine not in touching]
         for affine in touching:
             reached |= affine.names()
-    used = reached | {name for affine in taken for name in affine.names()}
+    used = reached | indices_of(taken)
     names_kept = tuple(name for name in domain.names if name in used)
     return Domain(names_kept, tuple(domain.ranges[name] for name in names_kept), tuple(taken))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache, partial
 
-from stripe.ir import Agg, Block, Buffer, Nest, Role, determined, nest_at
+from stripe.ir import Agg, Block, Buffer, Nest, Role, determined, indices_of, nest_at
 from stripe.poly.access import Access, TouchedElements, accesses, element_names
 from stripe.poly.deps import touched_at
 from stripe.poly.limits import within
@@ -60,7 +60,7 @@ def _once(write: TouchedElements, fixed: tuple[str, ...]) -> bool:
     (access,) = write.parts
     domain = access.nest.domain
     running = domain.names[len(fixed) :]
-    told = {name for affine in (*access.index, *domain.constraints) for name in affine.names()}
+    told = indices_of((*access.index, *domain.constraints))
     if any(name not in told and domain.ranges[name][0] < domain.ranges[name][1] for name in running):
         return False  # all values of the index write the same elements
     known = determined(zip(access.index, access.sizes, strict=True), domain.ranges, fixed)

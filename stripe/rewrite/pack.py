@@ -28,6 +28,7 @@ from stripe.ir import (
     Store,
     compact_strides,
     fresh,
+    indices_of,
     own_aggregation,
     retarget,
     with_statements,
@@ -238,7 +239,7 @@ class _Packed:
     @property
     def needs(self) -> frozenset[str]:
         """The indices in the pending part of the origin."""
-        return frozenset(name for affine in self.pending.values() for name in affine.names())
+        return indices_of(self.pending.values())
 
     def origins(
         self, ref: Refinement, names: Mapping[str, Affine], intervals: Mapping[str, Interval]

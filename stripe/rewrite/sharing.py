@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from stripe.ir import Block, Index, Refinement, step
+from stripe.ir import Block, Index, Refinement, indices_of, step
 from stripe.ir.factors import divisors
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.tile import tile_block
@@ -14,7 +14,7 @@ from stripe.rewrite.tile import tile_block
 def sharing(block: Block, ref: Refinement) -> tuple[Index, ...]:
     """The iterated indices of `block` that do not move the view: points that differ only in them read the same
     elements."""
-    moving = {name for access in ref.access for name in access.names()}
+    moving = indices_of(ref.access)
     return tuple(index for index in block.iterated if index.range > 1 and index.name not in moving)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stripe.cost.time.cores import SUM_COPIES, TILE_VECTORS
 from stripe.cost.time.simulate import simulate_program
-from stripe.emit.loops import tiles
 from stripe.hw import load_hardware
 from stripe.ir import parse_program, vectors_along
 
@@ -76,9 +74,3 @@ def test_results_beyond_the_registers_are_stored_and_loaded_in_each_step() -> No
 
 def test_a_rest_is_one_vector_more_or_two() -> None:
     assert [vectors_along(count, 16) for count in (16, 32, 24, 21, 13, 7, 1)] == [1, 2, 2, 2, 2, 2, 1]
-
-
-def test_the_limits_are_those_of_emission() -> None:
-    # the emitter's own numbers: a price of other code would be none
-    assert TILE_VECTORS == tiles.TILE_VECTORS
-    assert SUM_COPIES == tiles.SUM_COPIES

@@ -167,33 +167,7 @@ def test_masks_of_other_widths_have_no_vectors() -> None:
 
 
 def test_a_comparison_without_lanes_selects_vectors() -> None:
-    program = build(
-        "in A fp32(8 24)\nin B fp32(8 24)\nin D fp32(8)\nout R fp32(8 24)",
-        """0: #kernel block [i:8] ( // rows
-    in A[i, 0] fp32(1:24, 24:1)
-    in B[i, 0] fp32(1:24, 24:1)
-    in D[i] fp32(1:1)
-    out R[i, 0] fp32(1:24, 24:1)
-) {
-  0: #vector=8 block [j:24] ( // row
-      in A[0, j] fp32(1:24, 1:1)
-      in B[0, j] fp32(1:24, 1:1)
-      in D[0] fp32(1:1)
-      out R[0, j] fp32(1:24, 1:1)
-  ) {
-    0: $d = load(D)
-    1: $half = (fp32)0.5
-    2: $above = cmp_gt($d, $half)
-    3: $a = load(A)
-    4: $b = load(B)
-    5: $less = cmp_lt($a, $b)
-    6: $both = bit_and($above, $less)
-    7: $x = cond($both, $a, $b)
-    8: $r = cond($above, $x, $a)
-    9: R = store($r)
-  }
-}""",
-    )
+    program = load("emit/selection_without_lanes")
     text = emit_c(program)
     assert "st_cond_fp32x8(" in text and "-(int32_t)" in text
     inputs = {

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from stripe.cost.time.pieces import Compute, Stream
 from stripe.hw.engines import SystolicArray
-from stripe.ir import Agg, Block, Load, Nest, Store
+from stripe.ir import Agg, Block, Load, Nest, Store, indices_of
 from stripe.ir.frozen import replace
 
 Role = Literal["reduction", "pixels", "filters", "batches"]
@@ -125,9 +125,7 @@ def _product(compute: Compute) -> _Product | None:
     (leaf,) = compute.leaves
     outside = set(compute.nest.prefix(compute.nest.depth - 1))
     names = [name for name in leaf.domain.names if name not in outside]
-    roles = matmul_roles(
-        leaf.block, names, lambda ref: {name for affine in leaf.views[ref].origin for name in affine.names()}
-    )
+    roles = matmul_roles(leaf.block, names, lambda ref: indices_of(leaf.views[ref].origin))
     if roles is None:
         return None
     extents = {name: leaf.domain.volume([name]) for name in names}
@@ -156,7 +154,7 @@ ROLES: tuple[Role, ...] = ("reduction", "pixels", "filters", "batches")
 
 
 def matmul_roles(
-    block: Block, names: Sequence[str], moving: Callable[[str], set[str]]
+    block: Block, names: Sequence[str], moving: Callable[[str], frozenset[str]]
 ) -> dict[str, Role] | None:
     """The roles of indices in a multiply-accumulate of two operands, `moving` being the indices that move a view;
     None for any other block. Filters are the outputs' indices that only the second operand has."""

@@ -17,14 +17,11 @@ from stripe.cost.counts.transfers import location_of, own_accesses
 from stripe.cost.time.pieces import Stream
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Agg, Buffer, Location, Nest, vectors_along
+from stripe.ir.lanes import SUM_COPIES, TILE_VECTORS
 from stripe.poly import Access, distinct_values
 
 HELD_BYTES = 2048
 """The largest allocation of a kernel that emission names as variables."""
-TILE_VECTORS = 32
-"""Most vectors of results that are written out where no allocation holds them."""
-SUM_COPIES = 256
-"""Most copies of the statements where a short sum is written out with its tile."""
 
 
 @dataclass(frozen=True, slots=True)

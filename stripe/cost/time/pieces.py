@@ -27,6 +27,7 @@ from stripe.ir import (
     Location,
     Nest,
     Statement,
+    indices_of,
     nest_at,
     refs_used,
     scalar_defined,
@@ -311,7 +312,7 @@ def _comes_back(leaf: Nest, access: Access) -> bool:
         return False
     inside = leaf.prefix(max(len(access.buffer.path) - 1, 0))
     outer = leaf.prefix(leaf.depth - 1)
-    used = {name for affine in access.index for name in affine.names()}
+    used = indices_of(access.index)
     ranges = leaf.domain.ranges
     return any(n not in inside and n not in used and ranges[n][0] < ranges[n][1] for n in outer)
 

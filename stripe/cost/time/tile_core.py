@@ -13,12 +13,12 @@ import numpy as np
 
 from stripe.cost.counts.operations import point_operations
 from stripe.cost.counts.tiles import Floats, Ints, TileFootprint, product
-from stripe.cost.time.cores import SUM_COPIES
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.rates import missing_rates, rate_cycles
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import HardwareModel, MemUnit
 from stripe.ir import Block, step, vectors_along
+from stripe.ir.lanes import SUM_COPIES
 
 OPERAND_WEIGHT = 0.1
 """Weight of the cycles of operands: caches and loads are shared with more traffic than the rules know."""
@@ -66,7 +66,7 @@ class CoreTiles:
     def _tile(self, sizes: Ints) -> Floats:
         """Cycles of one tile of these sizes."""
         along = sizes[:, self.lane]
-        before = np.maximum(along // self.lanes - 1, 0)
+        before = np.maximum(along // self.lanes - 1, 0)  # `_pieces` are of the last whole vector and the rest
         pieces = before + self._pieces[along - before * self.lanes]
         others = [column for column in self.results if column != self.lane]
         results = product(sizes, others) * pieces

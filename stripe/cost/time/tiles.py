@@ -22,7 +22,7 @@ from stripe.cost.time.statement import Resource
 from stripe.cost.time.tile_moves import TileOperand, TileTransfer
 from stripe.cost.time.tile_unit import TileUnit
 from stripe.hw.engines import SystolicArray
-from stripe.ir import Block, Domain
+from stripe.ir import Block, Domain, indices_of
 from stripe.poly import count_domain, within
 
 _Roles: TypeAlias = Mapping[Role, list[int]]
@@ -31,8 +31,8 @@ _Roles: TypeAlias = Mapping[Role, list[int]]
 def _array_columns(block: Block) -> _Roles | None:
     """The columns of each role in a matrix product."""
 
-    def moving(name: str) -> set[str]:
-        return {index for affine in block.ref(name).access for index in affine.names()}
+    def moving(name: str) -> frozenset[str]:
+        return indices_of(block.ref(name).access)
 
     roles = matmul_roles(block, [index.name for index in block.iterated], moving)
     if roles is None:

@@ -16,7 +16,7 @@ Reorder: TypeAlias = Annotated[
 StackBytes: TypeAlias = Annotated[
     int, Field(ge=0, description="largest allocation that becomes a local array; others lie in the workspace")
 ]
-STACK_BYTES = 16384
+LOCAL_ARRAY_BYTES = 16384
 
 
 class COptions(BaseModel):
@@ -33,7 +33,7 @@ class COptions(BaseModel):
         default="inline", description="constant buffers as static arrays, or as arguments after the outputs"
     )
     reorder: Reorder = False
-    stack_bytes: StackBytes = STACK_BYTES
+    stack_bytes: StackBytes = LOCAL_ARRAY_BYTES
     checked: bool = Field(
         default=False,
         description="a heap block for each larger allocation, so that a sanitizer sees where it ends",

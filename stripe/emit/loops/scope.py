@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from stripe.ir import Affine, Block, DType, Interval, Refinement, is_dense, linearized
 
-STACK_BYTES = 1 << 17
+ALL_LOCAL_BYTES = 1 << 17
 """All local arrays of a function and of those that it calls: small against the stack of any thread."""
 
 
@@ -29,7 +29,7 @@ class Stack:
         around, each = 0, self.caller
         while each:
             around, each = around + each.arrays, each.caller
-        if around + self.arrays + size + self.called > STACK_BYTES:
+        if around + self.arrays + size + self.called > ALL_LOCAL_BYTES:
             return False
         self.arrays += size
         inner = self

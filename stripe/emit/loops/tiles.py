@@ -33,12 +33,9 @@ from stripe.ir import (
     vectors_along,
 )
 from stripe.ir.dtypes import BOOL
+from stripe.ir.lanes import SUM_COPIES, TILE_VECTORS
 from stripe.ir.tags import DOT_TILE
 
-TILE_VECTORS = 32
-"""Most vectors of results that a tile holds: the registers of the largest machines."""
-SUM_COPIES = 8 * TILE_VECTORS
-"""Most copies of the statements where a short sum is unrolled around a tile."""
 _LONGEST_DOT = 1 << 16
 """Most terms of a sum of products of 8 bits, one factor without a sign: 32 bits hold it."""
 _ON_MASKS = ("bit_and", "bit_or", "bit_xor", "bit_not")

@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain, islice, product
 
-from stripe.ir import Block, Edit, Refinement, Statement, reads_of, scalar_defined, scalars_used, writes_of
-from stripe.passes.fusion.reach import moving_indices
+from stripe.ir import (
+    Block,
+    Edit,
+    Refinement,
+    Statement,
+    indices_of,
+    reads_of,
+    scalar_defined,
+    scalars_used,
+    writes_of,
+)
 
 
 @dataclass(slots=True)
@@ -39,7 +48,7 @@ class Contents:
             self.places[ref.name] = place
             self.by_source.setdefault(ref.source, []).append(place)
         for ref in map(block.refinements.__getitem__, (*new, *map(self.places.__getitem__, changed))):
-            self.moving.update(moving_indices(ref) if ref.dir.writes else ())
+            self.moving.update(indices_of(ref.access) if ref.dir.writes else ())
         for statement in islice(block.statements, self.statements, None):
             if (name := scalar_defined(statement)) is not None:
                 self.scalars[name] = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf, lcm, prod
 
-from stripe.ir import Block
+from stripe.ir import Block, indices_of
 from stripe.passes.fusion.reach import NeededRange, Reach, ViewPair, needed_range, shifts
 from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.tile import Split, even_tiles
@@ -158,7 +158,7 @@ class Legality:
         self._private = private
         self._tiles = tiles or {}
         self._max_recompute = max_recompute
-        self._kept = frozenset(n for ref in b.outputs for affine in ref.access for n in affine.names())
+        self._kept = indices_of(affine for ref in b.outputs for affine in ref.access)
         self._order = {index.name: place for place, index in enumerate(a.indices)}
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stripe.ir import Affine, Block, Interval, Refinement
+from stripe.ir import Affine, Block, Interval, Refinement, indices_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +170,10 @@ def needed_range(a: Reach, b: Reach, tile: int) -> NeededRange | None:
 
 def output_indices(block: Block) -> frozenset[str]:
     """The indices that move an output."""
-    return frozenset(name for ref in block.outputs for name in moving_indices(ref))
+    return indices_of(affine for ref in block.outputs for affine in ref.access)
 
 
 def unmoved(block: Block, index: str) -> list[Refinement]:
     """The views that the index does not move, but for single elements."""
-    moving = {ref: moving_indices(ref) for ref in block.refinements if ref.source}
+    moving = {ref: indices_of(ref.access) for ref in block.refinements if ref.source}
     return [ref for ref, names in moving.items() if index not in names and (names or ref.elements > 1)]
-
-
-def moving_indices(ref: Refinement) -> frozenset[str]:
-    """The indices that move a view."""
-    return frozenset(name for affine in ref.access for name in affine.names())

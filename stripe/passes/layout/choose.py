@@ -18,7 +18,7 @@ from itertools import count, product
 from math import prod
 from typing import TypeAlias
 
-from stripe.ir import Affine, Buffer, Load, Path, Refinement, Role, Store, step, vectors_along
+from stripe.ir import Affine, Buffer, Load, Path, Refinement, Role, Store, indices_of, step, vectors_along
 from stripe.poly import Access
 
 MOST_ENTRIES = 4096
@@ -102,7 +102,9 @@ class _Kernel:
         accesses: Sequence[Access], tensors: Mapping[Buffer, FreeTensor], vector_bytes: int, *, dots: bool
     ) -> _Kernel:
         block = accesses[0].nest.block
-        results = frozenset(name for access in accesses if access.is_write for name in _moving(access))
+        results = frozenset(
+            name for access in accesses if access.is_write for name in indices_of(access.index)
+        )
         widest = max((ref.dtype.bytes for ref in block.refinements), default=1)
         lane_bytes = dict.fromkeys(results, widest) if dots and "widening" in block.tags else {}
         return _Kernel(accesses, tensors, vector_bytes, results, lane_bytes)
@@ -152,7 +154,7 @@ class _Kernel:
         if width > 1 and (affine - Affine.var(name)).terms:
             return None  # a vector from the middle of a block on
         ranges = access.nest.domain.ranges
-        uses = prod(ranges[other][1] + 1 for other in self.results - _moving(access))
+        uses = prod(ranges[other][1] + 1 for other in self.results - indices_of(access.index))
         along_sum = name not in self.results
         cost = vectors / terms
         if along_sum and uses > 1 and not self.lane_bytes:
@@ -170,14 +172,9 @@ class _Kernel:
         return cost * (1 + min(1.0, _PACK / (uses if is_copied else 1)))
 
 
-def _moving(access: Access) -> set[str]:
-    """The indices that move an access."""
-    return {name for affine in access.index for name in affine.names()}
-
-
 def _terms(access: Access) -> int:
     """The number of points of a block that write one element."""
-    ranges, moving = access.nest.domain.ranges, _moving(access)
+    ranges, moving = access.nest.domain.ranges, indices_of(access.index)
     return prod(ranges[name][1] + 1 for name in access.nest.own if name not in moving)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from stripe.ir import Affine, Agg, Block, Constant, Intrinsic, Load, Refinement, Store
+from stripe.ir import Affine, Agg, Block, Constant, Intrinsic, Load, Refinement, Store, indices_of
 from stripe.rewrite.refusal import Refusal
 
 
@@ -75,7 +75,7 @@ def _operands(block: Block) -> tuple[tuple[Refinement, ...], Refinement] | Refus
 
 def _names(ref: Refinement, ranges: Mapping[str, int]) -> frozenset[str]:
     """The indices that move a view."""
-    return frozenset(name for affine in ref.access for name in affine.names() if name in ranges)
+    return indices_of(ref.access) & ranges.keys()
 
 
 def _of_one(data: Refinement, output: Refinement, ranges: Mapping[str, int]) -> ContractionKind | Refusal:

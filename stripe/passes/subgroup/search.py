@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from stripe.hw.schema import MemUnit
-from stripe.ir import Block, Intrinsic, Refinement, step
+from stripe.ir import Block, Intrinsic, Refinement, indices_of, step
 from stripe.ir.factors import divisors
 from stripe.rewrite.refusal import Refusal
 
@@ -42,7 +42,7 @@ class LaneView:
         coefficients = tuple(
             {name: affine.coeff(name) for name in sorted(affine.names())} for affine in ref.access
         )
-        moved = sorted({name for affine in ref.access for name in affine.names()})
+        moved = sorted(indices_of(ref.access))
         steps = {name: step(ref, name) or 0 for name in moved}
         contiguous = next((dim for dim, stride in enumerate(ref.strides) if stride == 1), None)
         return LaneView(ref.name, ref.dtype.bytes, ref.dir.writes, steps, coefficients, contiguous)

@@ -16,6 +16,7 @@ from stripe.ir import (
     Program,
     Refinement,
     Special,
+    indices_of,
     replace_at,
     walk,
     with_entry,
@@ -85,7 +86,7 @@ class Subgroup(Pass):
     def _nest(self, chosen: LaneTile, block: Block) -> Block:
         """Tiles of the output, steps of the sums, points of a lane, lanes: one inside the other."""
         output = block.outputs[0]
-        moving = {name for affine in output.access for name in affine.names()}
+        moving = indices_of(output.access)
         grid = tile_block(
             block, {i.name: chosen.tile[i.name] if i.name in moving else i.range for i in block.iterated}
         )

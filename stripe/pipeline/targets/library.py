@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from typing_extensions import override
 
 from stripe.emit.c.names import sanitize
-from stripe.emit.c.options import STACK_BYTES, COptions, OpenMP, Reorder, StackBytes
+from stripe.emit.c.options import LOCAL_ARRAY_BYTES, COptions, OpenMP, Reorder, StackBytes
 from stripe.emit.library.build import build_files
 from stripe.emit.library.header import header
 from stripe.emit.library.sources import emit_sources
@@ -56,7 +56,7 @@ class LibraryTarget(FolderTarget):
     )
     openmp: OpenMP = False
     reorder: Reorder = False
-    stack_bytes: StackBytes = STACK_BYTES
+    stack_bytes: StackBytes = LOCAL_ARRAY_BYTES
 
     @field_validator("name")
     @classmethod

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
 
-from stripe.ir import Affine, Domain, Interval, coordinates
+from stripe.ir import Affine, Domain, Interval, coordinates, indices_of
 from stripe.poly.access import Access, element_names
 from stripe.poly.connected import connected
 from stripe.poly.count.rows import count_rows
@@ -85,7 +85,7 @@ def count_accesses(access: Access) -> int:
 def count_elements(access: Access) -> int:
     """The exact number of distinct elements of the buffer that the access ever touches."""
     domain = access.nest.domain
-    constrained = {name for affine in domain.constraints for name in affine.names()}
+    constrained = indices_of(domain.constraints)
     if not any(affine.names() & constrained for affine in access.index):
         # no index and no constraint couples the dimensions
         found = distinct_per_point(access)
