@@ -19,6 +19,7 @@ from stripe.ir import (
     Special,
     Tags,
     fresh,
+    indices_of,
     step,
     substitute,
 )
@@ -145,12 +146,10 @@ def _is_summed(block: Block, index: Index) -> bool:
 
 def _is_shared(block: Block, index: Index) -> bool:
     """Whether an index moves all results, and some of the operands but not all."""
-    moved = {_is_moved(ref, index) for ref in block.inputs}
-    return index.range > 1 and moved == {True, False} and all(_is_moved(ref, index) for ref in block.outputs)
-
-
-def _is_moved(ref: Refinement, index: Index) -> bool:
-    return any(index.name in affine.names() for affine in ref.access)
+    operands, results = (
+        [index.name in indices_of(ref.access) for ref in refs] for refs in (block.inputs, block.outputs)
+    )
+    return index.range > 1 and any(operands) and not all(operands) and all(results)
 
 
 def _together(results: int, most: int) -> int:
@@ -160,8 +159,8 @@ def _together(results: int, most: int) -> int:
 
 def _split(block: Block, along: str, lanes: int, sizes: Mapping[str, int]) -> Block:
     """`block` with `lanes` partial results for each element, of which `sizes` are computed together."""
-    names = (index.name for index in block.iterated if not _is_summed(block, index))
-    nest = tile_block(block, {name: sizes.get(name, 1) for name in names})
+    elements = (index.name for index in block.iterated if not _is_summed(block, index))
+    nest = tile_block(block, {name: sizes.get(name, 1) for name in elements})
     (inner,) = nest.blocks
     rows = tuple(index for index in inner.indices if index.name in sizes)
     place = tuple(Affine.var(row.name) for row in rows)
@@ -176,8 +175,8 @@ def _split(block: Block, along: str, lanes: int, sizes: Mapping[str, int]) -> Bl
         names.add(name)
     inner = replace(inner, tags=inner.tags.add("part"))
     parts = [_part(inner, along, lanes, partial, place, whole=whole) for whole in (True, False)]
-    bounds = {name for constraint in inner.constraints for name in constraint.affine.names()}
-    outside = tuple(index for index in inner.indices if index.name in bounds and index.name not in sizes)
+    bounded = indices_of(constraint.affine for constraint in inner.constraints) - sizes.keys()
+    outside = tuple(index for index in inner.indices if index.name in bounded)
     totals: list[Block] = []
     for name, part in partial.items():
         lane = Element(part, (*place, Affine.var(along)))

@@ -38,8 +38,8 @@ def _touched(ref: Refinement, plan: BlockPlan) -> Iterator[tuple[Refinement, lis
     """The views of an allocation in a block, and the vectors that its tile touches by each."""
     for view in plan.block.refinements:
         if view.source == ref.name:
-            is_tile = plan.tile is not None and not plan.parallel
-            yield view, vectors_of(plan.tile, plan.scope.areas[view.name]) if plan.tile and is_tile else None
+            tile = None if plan.parallel else plan.tile
+            yield view, None if tile is None else vectors_of(tile, plan.scope.areas[view.name])
 
 
 def _agree(vectors: Sequence[Vector], written: AbstractSet[Vector]) -> bool:

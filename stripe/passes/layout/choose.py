@@ -25,8 +25,8 @@ MOST_ENTRIES = 4096
 """The largest table of an elimination; a tensor with more choices together with its neighbours keeps its layout."""
 
 _WIDEN = 3.0
-"""Operations for a vector of narrow integers that gives products of 32 bits: it is loaded and widened, and x86 has two
-operations for such a product.
+"""Operations for a vector of narrow integers whose products are wide: it is loaded and widened, and multiplied apart
+from the sum, since integers have no multiply-add.
 """
 _PACK = 3.0
 """Accesses for a vector at an odd place that is copied: it is read in two, and stored."""
@@ -102,9 +102,7 @@ class _Kernel:
         accesses: Sequence[Access], tensors: Mapping[Buffer, FreeTensor], vector_bytes: int, *, dots: bool
     ) -> _Kernel:
         block = accesses[0].nest.block
-        results = frozenset(
-            name for access in accesses if access.is_write for name in indices_of(access.index)
-        )
+        results = indices_of(affine for access in accesses if access.is_write for affine in access.index)
         widest = max((ref.dtype.bytes for ref in block.refinements), default=1)
         lane_bytes = dict.fromkeys(results, widest) if dots and "widening" in block.tags else {}
         return _Kernel(accesses, tensors, vector_bytes, results, lane_bytes)
